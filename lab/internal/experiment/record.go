@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"time"
+
+	"persistencelab/lab/engine"
+	"persistencelab/probeimage/wire"
+	"persistencelab/scenarios"
+)
+
+// Record is all that was observed in one run of one variant: the evidence.
+// Nothing in it is judged. It marshals to JSON as it stands.
+type Record struct {
+	RunID    string       `json:"run_id"`
+	Scenario string       `json:"scenario"`
+	Hash     string       `json:"scenario_hash"`
+	Variant  string       `json:"variant"`
+	Started  time.Time    `json:"started"`
+	Ended    time.Time    `json:"ended"`
+	Steps    []StepRecord `json:"steps"`
+	// Fault is why the run ended before its last step; "" when it did not.
+	// Everything not observed by then is unknown.
+	Fault string `json:"fault,omitempty"`
+	// Skipped is why this engine can't run the variant at all, with what it
+	// needs; "" when it ran.
+	Skipped string  `json:"skipped,omitempty"`
+	Cleanup Cleanup `json:"cleanup"`
+}
+
+// StepRecord is one step as it happened.
+type StepRecord struct {
+	Index   int           `json:"index"` // from 1, as the scenario counts
+	Verb    string        `json:"verb"`
+	On      string        `json:"on,omitempty"`
+	Label   string        `json:"label,omitempty"`   // read: the checkpoint
+	Command string        `json:"command,omitempty"` // the podman line a person would type
+	Started time.Time     `json:"started"`
+	Took    time.Duration `json:"took_ns"`
+	Error   string        `json:"error,omitempty"`
+	Proof   *Proof        `json:"proof,omitempty"`
+	Items   []Observation `json:"items,omitempty"`
+}
+
+// Proof is the evidence that an event really happened.
+type Proof struct {
+	Before    *Identity `json:"before,omitempty"`
+	After     *Identity `json:"after,omitempty"`
+	OldIsGone string    `json:"old_is_gone,omitempty"` // the engine's words when asked for the removed container
+	ExitCode  *int      `json:"exit_code,omitempty"`
+	SameImage *bool     `json:"same_image,omitempty"`
+	Refused   string    `json:"refused,omitempty"` // the engine's words, where the event was refused
+}
+
+// Identity tells one container, and one life of it, from another.
+type Identity struct {
+	ID       string    `json:"id"`
+	ImageID  string    `json:"image_id,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	PID      int       `json:"pid,omitempty"`
+	Instance string    `json:"instance,omitempty"` // the probe's own random id: a new process has a new one
+	State    string    `json:"state,omitempty"`
+}
+
+// Observation is one item looked at once: after a write (the read-back), or
+// at a checkpoint.
+type Observation struct {
+	Item  string      `json:"item"`
+	Nonce string      `json:"nonce,omitempty"` // write: what this write put there
+	Found *wire.Found `json:"found,omitempty"`
+	Error *wire.Error `json:"error,omitempty"`
+	Host  *HostLook   `json:"host,omitempty"`
+}
+
+// HostLook is the same place seen from outside the container.
+type HostLook struct {
+	Path    string `json:"path,omitempty"`
+	Present bool   `json:"present"`
+	SHA256  string `json:"sha256,omitempty"`
+	Skipped string `json:"skipped,omitempty"` // why it could not be looked at
+}
+
+// Cleanup is what the run took away after itself, and what it could not.
+type Cleanup struct {
+	Removed []string `json:"removed"`
+	Left    []string `json:"left,omitempty"` // with how to remove each
+	Kept    bool     `json:"kept,omitempty"` // --keep
+}
+
+// Verdict is an outcome joined to its expectation: one row of the table.
+type Verdict struct {
+	Scenario   string            `json:"scenario"`
+	Variant    string            `json:"variant"`
+	Item       string            `json:"item"`
+	Checkpoint string            `json:"checkpoint"`
+	Written    bool              `json:"written"` // seen present right after it was written
+	Outcome    scenarios.Outcome `json:"outcome"` // "" in Go is unknown; JSON and csv say "unknown"
+	Expected   scenarios.Outcome `json:"expected"`
+	Rule       string            `json:"rule,omitempty"` // the `when` that applied
+	Judgement  Judgement         `json:"verdict"`
+	Detail     string            `json:"detail"` // what exactly: "3 rows → 1", "no such file"
+	Why        string            `json:"why"`    // one sentence
+}
+
+// Judgement says how an outcome relates to its expectation.
+type Judgement string
+
+// Judgements.
+const (
+	NotJudged  Judgement = "unknown" // the outcome is unknown
+	AsExpected Judgement = "as expected"
+	Surprised  Judgement = "surprised"
+	Skipped    Judgement = "skipped" // this engine can't; Why says what it needs
+	Violated   Judgement = "violated" // an acceptable loss did not hold
+)
+
+// ReportVersion is the version of the JSON document a Report marshals to.
+const ReportVersion = 1
+
+// Report is everything a writer needs, for any number of scenarios on one
+// engine.
+type Report struct {
+	Version   int               `json:"version"`
+	Tool      string            `json:"tool"` // "lab 0.1.0"
+	Started   time.Time         `json:"started"`
+	Took      time.Duration     `json:"took_ns"`
+	Engine    engine.Facts      `json:"engine"`
+	Scenarios []ScenarioSummary `json:"scenarios"` // in the order they were asked for
+	Results   []Verdict         `json:"results"`   // scenario, variant, checkpoint, item order
+	Records   []Record          `json:"records"`   // one per variant run
+}
+
+// ScenarioSummary is what the table's heading needs of a scenario.
+type ScenarioSummary struct {
+	Name     string           `json:"name"`
+	Title    string           `json:"title"`
+	Lesson   string           `json:"lesson,omitempty"`
+	Question string           `json:"question,omitempty"`
+	Hash     string           `json:"hash"`
+	Items    []ItemSummary    `json:"items"`
+	Variants []VariantSummary `json:"variants"`
+	// Checkpoints in the order they are read.
+	Checkpoints []string `json:"checkpoints"`
+}
+
+// ItemSummary describes a data item for people.
+type ItemSummary struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Place string `json:"place"` // path, or "memory of process 1"
+}
+
+// VariantSummary is a variant's name, its teaching text and its commands.
+type VariantSummary struct {
+	Name     string   `json:"name"`
+	Explain  string   `json:"explain,omitempty"`
+	Commands []string `json:"commands"` // the podman lines of its steps
+}
