@@ -39,9 +39,9 @@ type Request struct {
 type Item struct {
 	Kind  string `json:"kind"`            // file, sqlite, memory
 	Path  string `json:"path"`            // file, sqlite: absolute path; memory: variable name
-	Nonce string `json:"nonce,omitempty"` // write: goes into the content, fresh for every write
+	Nonce string `json:"nonce,omitempty"` // write: goes into the content, fresh for every write; 1 to 128 printable ASCII characters, no space
 	Rows  int    `json:"rows,omitempty"`  // sqlite: rows to add
-	Size  int    `json:"size,omitempty"`  // file: total bytes; 0: the short note only
+	Size  int    `json:"size,omitempty"`  // file: bytes this write puts there; less than the short note (0): the short note
 	Mode  string `json:"mode,omitempty"`  // file: plain (default), truncate, fsync, atomic, append
 }
 

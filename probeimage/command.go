@@ -1,0 +1,227 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"persistencelab/probeimage/wire"
+)
+
+// Exit codes of the commands; the same as the lab's.
+const (
+	exitKnown   = 0
+	exitUsage   = 2
+	exitUnknown = 3
+)
+
+// askTimeout bounds a command: process 1 answers in milliseconds, but may be
+// writing a big file first.
+const askTimeout = time.Minute
+
+// command carries out what was typed behind `podman exec NAME /probe` and
+// returns the exit code.
+func command(args []string, out, errw io.Writer) int {
+	switch args[0] {
+	case "help", "-h", "--help":
+		help(out)
+		return exitKnown
+	case "hello":
+		return sayHello(out, errw)
+	case string(wire.Write), string(wire.Read):
+	default:
+		return misuse(errw, fmt.Errorf("unknown command %q", args[0]))
+	}
+	op := wire.Op(args[0])
+	name, item, err := parseItem(op, args[1:])
+	if err != nil {
+		return misuse(errw, err)
+	}
+	found, fault := ask(op, item)
+	if op == wire.Write {
+		line, code := writeLine(found, fault)
+		fmt.Fprintf(out, "%s: %s\n", name, line)
+		return code
+	}
+	line, code := readLine(item, found, fault)
+	fmt.Fprintf(out, "%s: %s\n", name, line)
+	return code
+}
+
+func misuse(errw io.Writer, err error) int {
+	fmt.Fprintf(errw, "probe: error: %v\nprobe: hint: /probe help\n", err)
+	return exitUsage
+}
+
+// parseItem reads ITEM KIND PLACE [NONCE] and flags, in any order.
+func parseItem(op wire.Op, args []string) (name string, item wire.Item, err error) {
+	var words []string
+	for i := 0; i < len(args); i++ {
+		flag, isFlag := strings.CutPrefix(args[i], "--")
+		if !isFlag {
+			words = append(words, args[i])
+			continue
+		}
+		flag, value, given := strings.Cut(flag, "=")
+		if !given {
+			if i++; i == len(args) {
+				return "", item, fmt.Errorf("--%s needs a value", flag)
+			}
+			value = args[i]
+		}
+		switch flag {
+		case "rows":
+			item.Rows, err = strconv.Atoi(value)
+		case "size":
+			item.Size, err = strconv.Atoi(value)
+		case "mode":
+			item.Mode = value
+		default:
+			return "", item, fmt.Errorf("unknown flag --%s", flag)
+		}
+		if err != nil {
+			return "", item, fmt.Errorf("--%s %q: a number is needed", flag, value)
+		}
+	}
+	most, least := 4, 3
+	if op == wire.Write {
+		least = 4
+	}
+	if len(words) < least || len(words) > most {
+		return "", item, fmt.Errorf("%s takes ITEM KIND PLACE NONCE, not %d words", op, len(words))
+	}
+	name, item.Kind, item.Path = words[0], words[1], words[2]
+	if len(words) == most {
+		item.Nonce = words[3]
+		if !word(item.Nonce) {
+			return "", item, fmt.Errorf("nonce %q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)
+		}
+	}
+	if fault := checkItem(op, item); fault != nil {
+		return "", item, fault
+	}
+	return name, item, nil
+}
+
+// ask has process 1 do it. Where no probe answers, what is in memory can't be
+// known, but the files are here to be looked at.
+func ask(op wire.Op, item wire.Item) (*wire.Found, *wire.Error) {
+	reply, err := call(wire.Request{Op: op, Item: &item})
+	switch {
+	case err == nil:
+		return reply.Found, reply.Error
+	case !errors.Is(err, errNoProbe):
+		return nil, &wire.Error{Code: wire.CodeIO, Text: err.Error()}
+	case item.Kind == kindMemory:
+		return nil, &wire.Error{Code: wire.CodeIO, Text: "no probe is process 1 of this container"}
+	case op == wire.Write:
+		return newStore().write(item)
+	default:
+		return newStore().read(item)
+	}
+}
+
+// errNoProbe: nobody listens, or the one who does will not talk to this user.
+var errNoProbe = errors.New("no probe answers")
+
+func call(req wire.Request) (wire.Reply, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	conn, err := net.Dial("unix", socketName())
+	if err != nil {
+		return wire.Reply{}, errNoProbe
+	}
+	defer conn.Close()
+	client := wire.NewClient(conn)
+	// The first question has no effect, so that being turned away is told
+	// from being left in the middle of a write.
+	if _, err := client.Call(ctx, wire.Request{Op: wire.Hello}); err != nil {
+		return wire.Reply{}, errNoProbe
+	}
+	return client.Call(ctx, req)
+}
+
+func sayHello(out, errw io.Writer) int {
+	reply, err := call(wire.Request{Op: wire.Hello})
+	if err != nil {
+		fmt.Fprintf(errw, "probe: error: %v\n", err)
+		return exitUnknown
+	}
+	text, err := json.MarshalIndent(reply.Hello, "", "  ")
+	if err != nil {
+		fmt.Fprintf(errw, "probe: error: %v\n", err)
+		return exitUnknown
+	}
+	fmt.Fprintf(out, "%s\n", text)
+	return exitKnown
+}
+
+// writeLine says in one line what became of a write.
+func writeLine(found *wire.Found, fault *wire.Error) (string, int) {
+	switch {
+	case fault == nil && found.Present:
+		return "written", exitKnown
+	case fault == nil:
+		return "written, and gone at once", exitKnown
+	case fault.Code == wire.CodeReadOnly:
+		return "refused (read-only file system)", exitKnown
+	case fault.Code == wire.CodePermission:
+		return "refused (permission denied)", exitKnown
+	case fault.Code == wire.CodeNoSpace:
+		return "refused (no space left on device)", exitKnown
+	default:
+		return fmt.Sprintf("unknown (%s)", fault.Text), exitUnknown
+	}
+}
+
+// readLine says in one line what became of an item, as far as the nonce and
+// the flags tell what it should be.
+func readLine(item wire.Item, found *wire.Found, fault *wire.Error) (string, int) {
+	switch {
+	case fault != nil && fault.Code == wire.CodePermission:
+		return "unknown (permission denied)", exitUnknown
+	case fault != nil:
+		return fmt.Sprintf("unknown (%s)", fault.Text), exitUnknown
+	case !found.Present && item.Kind == kindMemory:
+		return "lost (process 1 does not know it)", exitKnown
+	case !found.Present:
+		return "lost (no such file)", exitKnown
+	case found.Torn != "":
+		return fmt.Sprintf("changed (torn: %s)", found.Torn), exitKnown
+	case item.Nonce == "":
+		return "there" + nonceText(found), exitKnown
+	case item.Kind == kindSQLite && item.Rows > 0 && found.Rows != item.Rows:
+		return fmt.Sprintf("changed (%d rows -> %d)", item.Rows, found.Rows), exitKnown
+	case len(found.Nonces) == 0:
+		return "changed (different content)", exitKnown
+	case found.Nonces[len(found.Nonces)-1] != item.Nonce:
+		return fmt.Sprintf("changed (%s -> %s)", item.Nonce, found.Nonces[len(found.Nonces)-1]), exitKnown
+	case item.Kind == kindFile && item.Mode != modeAppend && found.SHA256 != noteSum(item.Nonce, item.Size):
+		return "changed (different content)", exitKnown
+	default:
+		return "survived", exitKnown
+	}
+}
+
+func nonceText(found *wire.Found) string {
+	if len(found.Nonces) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (written with %s)", found.Nonces[len(found.Nonces)-1])
+}
+
+// noteSum is the checksum of a file that holds one note.
+func noteSum(nonce string, size int) string {
+	sum := sha256.New()
+	writeNote(sum, nonce, size) // a hash takes everything
+	return hexSum(sum)
+}

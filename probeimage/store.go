@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"path/filepath"
+	"syscall"
+
+	"persistencelab/probeimage/wire"
+)
+
+// Bounds of one item: more is a mistake, and would only fill a disk.
+const (
+	maxNonce = 128
+	maxRows  = 100_000
+	maxSize  = 1 << 30
+	maxVars  = 1024 // variables in memory
+	// keptNonces is how many nonces Found lists; the last ones are kept.
+	keptNonces = 64
+)
+
+// Kinds and modes as the scenario file has them.
+const (
+	kindFile   = "file"
+	kindSQLite = "sqlite"
+	kindMemory = "memory"
+
+	modePlain    = "plain"
+	modeTruncate = "truncate"
+	modeFsync    = "fsync"
+	modeAtomic   = "atomic"
+	modeAppend   = "append"
+)
+
+// store holds the variables and knows where everything else is. Its methods
+// expect an item that checkItem let pass.
+type store struct {
+	vars map[string]string // variable → nonce of the last write
+}
+
+func newStore() *store { return &store{vars: map[string]string{}} }
+
+func (s *store) write(item wire.Item) (*wire.Found, *wire.Error) {
+	var err error
+	switch item.Kind {
+	case kindFile:
+		err = writeFile(item)
+	case kindSQLite:
+		err = writeSQLite(item)
+	case kindMemory:
+		if _, known := s.vars[item.Path]; !known && len(s.vars) >= maxVars {
+			return nil, badRequest("%d variables are enough", maxVars)
+		}
+		s.vars[item.Path] = item.Nonce
+	}
+	if err != nil {
+		return nil, fault(err)
+	}
+	return s.read(item)
+}
+
+func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
+	var found *wire.Found
+	var err error
+	switch item.Kind {
+	case kindFile:
+		found, err = readFile(item.Path)
+	case kindSQLite:
+		found, err = readSQLite(item.Path)
+	case kindMemory:
+		found = &wire.Found{}
+		if value, ok := s.vars[item.Path]; ok {
+			sum := sha256.Sum256([]byte(value))
+			found = &wire.Found{Present: true, SHA256: hex.EncodeToString(sum[:]), Nonces: []string{value}, Excerpt: value}
+		}
+	}
+	switch {
+	// A missing folder, and a file where a folder should be, both mean that
+	// the place could be looked at and the item is not there.
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return &wire.Found{}, nil
+	case err != nil:
+		return nil, fault(err)
+	}
+	return found, nil
+}
+
+// checkItem says what is wrong with an item, or nil.
+func checkItem(op wire.Op, item wire.Item) *wire.Error {
+	switch item.Kind {
+	case kindFile, kindSQLite:
+		if !filepath.IsAbs(item.Path) || filepath.Clean(item.Path) != item.Path || item.Path == "/" || len(item.Path) > 4096 {
+			return badRequest("%s %.80q: an absolute path is needed", item.Kind, item.Path)
+		}
+	case kindMemory:
+		if !word(item.Path) {
+			return badRequest("memory %.80q: the name of a variable is needed", item.Path)
+		}
+	default:
+		return badRequest("unknown kind %.40q: file, sqlite or memory", item.Kind)
+	}
+	switch item.Mode {
+	case "", modePlain, modeTruncate, modeFsync, modeAtomic, modeAppend:
+	default:
+		return badRequest("unknown mode %.40q: plain, truncate, fsync, atomic or append", item.Mode)
+	}
+	if item.Rows < 0 || item.Rows > maxRows {
+		return badRequest("%d rows: 0 to %d", item.Rows, maxRows)
+	}
+	if item.Size < 0 || item.Size > maxSize {
+		return badRequest("size %d: 0 to %d bytes", item.Size, maxSize)
+	}
+	if op != wire.Write {
+		return nil
+	}
+	if !word(item.Nonce) {
+		return badRequest("nonce %.40q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)
+	}
+	if item.Kind == kindSQLite && item.Rows == 0 {
+		return badRequest("no rows to write")
+	}
+	return nil
+}
+
+// word tells whether s can stand in a line of text and be found again.
+func word(s string) bool {
+	if s == "" || len(s) > maxNonce {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// fault classes an error by what the kernel said.
+func fault(err error) *wire.Error {
+	code := wire.CodeIO
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		code = wire.CodeReadOnly
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		code = wire.CodePermission
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		code = wire.CodeNoSpace
+	}
+	return &wire.Error{Code: code, Text: err.Error()}
+}
+
+// keepNonce adds a nonce to a list, and drops the oldest of too many.
+func keepNonce(list []string, nonce string) []string {
+	if len(list) == keptNonces {
+		list = append(list[:0], list[1:]...)
+	}
+	return append(list, nonce)
+}
