@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/scenarios"
 )
 
 // Schema is the JSON Schema of what JSON writes, made from the Go types and
@@ -122,12 +123,23 @@ func Read(r io.Reader) (*experiment.Report, error) {
 		if !slices.Contains(judgements, v.Judgement) {
 			return nil, fmt.Errorf("the result file is damaged: results[%d] has an unknown verdict %q", i, v.Judgement)
 		}
+		if !slices.Contains(outcomes, v.Outcome.String()) || v.Outcome == scenarios.Varies {
+			return nil, fmt.Errorf("the result file is damaged: results[%d] has an unknown outcome %q", i, v.Outcome)
+		}
+		if !slices.Contains(outcomes, v.Expected.String()) {
+			return nil, fmt.Errorf("the result file is damaged: results[%d] expects an unknown outcome %q", i, v.Expected)
+		}
 	}
 	return &rep, nil
 }
 
-var judgements = []experiment.Judgement{experiment.NotJudged, experiment.AsExpected,
-	experiment.Surprised, experiment.Skipped, experiment.Violated}
+// The words that stand in a report.
+var (
+	judgements = []experiment.Judgement{experiment.NotJudged, experiment.AsExpected,
+		experiment.Surprised, experiment.Skipped, experiment.Violated}
+	outcomes = []string{scenarios.Unknown.String(), scenarios.Survived.String(), scenarios.Lost.String(),
+		scenarios.Changed.String(), scenarios.Refused.String(), scenarios.Varies.String()}
+)
 
 func readError(err error) error {
 	var syntax *json.SyntaxError

@@ -32,6 +32,9 @@ func TestReadRefuses(t *testing.T) {
 		{"version is text", replace(`"version": 1,`, `"version": "1",`), `version "1" is not a number`},
 		{"wrong type", replace(`"written": true`, `"written": "yes"`), "damaged: results.written is a JSON string"},
 		{"no such verdict", replace(`"verdict": "as expected"`, `"verdict": "fine"`), `results[0] has an unknown verdict "fine"`},
+		{"no such outcome", replace(`"outcome": "survived"`, `"outcome": "gone"`), "gone"},
+		{"an outcome can't vary", replace(`"outcome": "survived"`, `"outcome": "varies"`), `results[0] has an unknown outcome "varies"`},
+		{"no such expectation", replace(`"expected": "survived"`, `"expected": "gone"`), "gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Read(strings.NewReader(c.doc))

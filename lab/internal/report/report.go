@@ -58,6 +58,11 @@ func Formats() []Format {
 	return []Format{
 		{"text", ".txt", "a table for people, with the reasons", Text},
 		{"json", ".json", "the whole record, versioned (see report.schema.json)", JSON},
+		{"markdown", ".md", "GitHub tables, with the reasons", Markdown},
+		{"csv", ".csv", "a line per verdict, for a spreadsheet", CSV},
+		{"html", ".html", "one page to open, print or hand out", HTML},
+		{"junit", ".xml", "JUnit XML for CI: surprised fails, unknown is an error", JUnit},
+		{"tap", ".tap", "Test Anything Protocol 14", TAP},
 	}
 }
 

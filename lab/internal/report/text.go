@@ -164,8 +164,8 @@ func (p *printer) outcome(vs []experiment.Verdict, partly bool) cell {
 		if partly && !v.Written {
 			c = append(c, span{"  not written", ""})
 		}
-		if m := loud(v); m == string(experiment.Surprised) || m == string(experiment.Violated) {
-			c = append(c, span{"  " + strings.ToUpper(m) + ":", styleLoud})
+		if m := alarm(v); m != "" {
+			c = append(c, span{"  " + m + ":", styleLoud})
 		}
 		if m := remark(v); m != "" {
 			c = append(c, span{"  " + p.own(m), ""})
@@ -363,7 +363,7 @@ func (p *printer) why(v variant, width int) {
 		}
 		mark := ""
 		if n.Mark != "" {
-			mark = strings.ToUpper(n.Mark) + " "
+			mark = n.Mark + " "
 		}
 		for i, l := range wrap(mark+text, p.Width-width-gap) {
 			label := ""

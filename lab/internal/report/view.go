@@ -37,7 +37,7 @@ type row struct {
 
 // note is one sentence under the table.
 type note struct {
-	Mark  string // the loud word: surprised, unknown, …; "" for the plain why
+	Mark  string // the loud word: SURPRISED, UNKNOWN, …; "" for the plain why
 	About string // what it is about: "note and rows, after rm and run"
 	Text  string
 }
@@ -144,10 +144,10 @@ func (t *table) arrange(vs experiment.VariantSummary, results []experiment.Verdi
 	}
 	for _, rec := range records {
 		if rec.Fault != "" {
-			out.Notes = append(out.Notes, note{Mark: "ended early", Text: rec.Fault})
+			out.Notes = append(out.Notes, note{Mark: "ENDED EARLY", Text: rec.Fault})
 		}
 		for _, left := range rec.Cleanup.Left {
-			out.Notes = append(out.Notes, note{Mark: "left behind", Text: left})
+			out.Notes = append(out.Notes, note{Mark: "LEFT BEHIND", Text: left})
 		}
 	}
 	return out
@@ -186,24 +186,14 @@ func notes(vs experiment.VariantSummary, results []experiment.Verdict) []note {
 			return v.Judgement == experiment.AsExpected && v.Expected != scenarios.Varies
 		})
 	}
-	reason := func(v experiment.Verdict) string {
-		s := v.Why
-		if s == "" && v.Judgement != experiment.NotJudged {
-			s = v.Outcome.String() + " where " + v.Expected.String() + " was expected"
-		}
-		if v.Detail != "" && !strings.Contains(s, v.Detail) {
-			s = strings.TrimSpace(s + " (" + v.Detail + ")")
-		}
-		return cmp.Or(s, "no reason was recorded")
-	}
-	add("surprised", reason, judged(experiment.Surprised))
-	add("violated", reason, judged(experiment.Violated))
-	add("unknown", reason, func(v experiment.Verdict) bool { return loud(v) == "unknown" })
-	add("skipped", reason, judged(experiment.Skipped))
-	add("varies", reason, func(v experiment.Verdict) bool {
+	add("SURPRISED", reason, judged(experiment.Surprised))
+	add("VIOLATED", reason, judged(experiment.Violated))
+	add("UNKNOWN", reason, func(v experiment.Verdict) bool { return judgement(v) == string(experiment.NotJudged) })
+	add("SKIPPED", reason, judged(experiment.Skipped))
+	add("VARIES", reason, func(v experiment.Verdict) bool {
 		return v.Judgement == experiment.AsExpected && v.Expected == scenarios.Varies
 	})
-	add("rule", func(v experiment.Verdict) string {
+	add("RULE", func(v experiment.Verdict) string {
 		if v.Rule == "" {
 			return ""
 		}
@@ -212,15 +202,57 @@ func notes(vs experiment.VariantSummary, results []experiment.Verdict) []note {
 	return ns
 }
 
-// loud is the word a verdict is shown with, "" for one that is as expected.
-func loud(v experiment.Verdict) string {
-	switch v.Judgement {
-	case experiment.AsExpected:
-		return ""
-	case experiment.Surprised, experiment.Violated, experiment.Skipped:
+// judgement is the verdict's word. One this version does not know is unknown,
+// as Count has it.
+func judgement(v experiment.Verdict) string {
+	if slices.Contains(judgements, v.Judgement) {
 		return string(v.Judgement)
 	}
-	return "unknown"
+	return string(experiment.NotJudged)
+}
+
+// alarm is the word a cell shouts: SURPRISED, VIOLATED or "". Unknown says so
+// by its outcome.
+func alarm(v experiment.Verdict) string {
+	if v.Judgement == experiment.Surprised || v.Judgement == experiment.Violated {
+		return strings.ToUpper(string(v.Judgement))
+	}
+	return ""
+}
+
+// headline is a verdict in a few words: "lost, expected survived".
+func headline(v experiment.Verdict) string {
+	s := v.Outcome.String()
+	if m := remark(v); m != "" {
+		s += ", " + m
+	}
+	return fold(s)
+}
+
+// reason is the sentence of a verdict, with what exactly was found.
+func reason(v experiment.Verdict) string {
+	s := v.Why
+	if s == "" && alarm(v) != "" {
+		s = v.Outcome.String() + " where " + v.Expected.String() + " was expected"
+	}
+	if v.Detail != "" && !strings.Contains(s, v.Detail) {
+		s = strings.TrimSpace(s + " (" + v.Detail + ")")
+	}
+	return cmp.Or(fold(s), "no reason was recorded")
+}
+
+// title is the scenario's title, or its name.
+func title(t table) string { return cmp.Or(t.Title, t.Name) }
+
+// writtenWord is a row's Written with its sign.
+func writtenWord(w string) string {
+	switch w {
+	case "yes":
+		return "✓ yes"
+	case "no":
+		return "– no"
+	}
+	return w
 }
 
 // remark is what a cell says besides its outcome: "expected survived" for a

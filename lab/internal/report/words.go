@@ -29,7 +29,7 @@ func visible(s string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !steers(r):
+		case !steers(r), r == utf8.RuneError:
 			b.WriteRune(r)
 		case r < 0x100:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -161,19 +161,11 @@ func took(d time.Duration) string {
 	switch {
 	case d < 100*time.Millisecond:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
+	case d < time.Minute-50*time.Millisecond: // what rounds to 60.0 s is a minute
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	d = d.Round(time.Second)
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-}
-
-// plural is "1 thing" or "n things".
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // list is "a", "a and b", "a, b and c".
