@@ -132,3 +132,15 @@ func TestTAPCountsAgree(t *testing.T) {
 		require.Equal(t, c.Skipped, skip)
 	})
 }
+
+// TestUnknownIsSaid: the zero outcome is a word in every format, and nothing
+// that could be taken for a loss or a success.
+func TestUnknownIsSaid(t *testing.T) {
+	r := &experiment.Report{Version: 1, Results: []experiment.Verdict{{Scenario: "s", Variant: "v", Item: "i", Checkpoint: "c",
+		Expected: "survived", Judgement: experiment.NotJudged, Why: "the engine went away"}}}
+	for _, f := range Formats() {
+		out := write(t, f, r, Options{})
+		require.Contains(t, out, "unknown", f.Name)
+		require.NotRegexp(t, `[^.]\blost\b[^,]`, out, f.Name) // but for the style sheet of html
+	}
+}

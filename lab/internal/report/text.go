@@ -46,7 +46,7 @@ func (p *printer) line(spans ...any) {
 		case string:
 			p.out.WriteString(s)
 		case span:
-			if p.Color && s.style != "" {
+			if p.Color && s.text != "" && s.style != "" {
 				fmt.Fprintf(&p.out, "\x1b[%sm%s\x1b[0m", s.style, s.text)
 			} else {
 				p.out.WriteString(s.text)
@@ -361,18 +361,14 @@ func (p *printer) why(v variant, width int) {
 		if n.About != "" {
 			text = p.own(n.About) + ": " + text
 		}
-		mark := ""
-		if n.Mark != "" {
-			mark = n.Mark + " "
-		}
-		for i, l := range wrap(mark+text, p.Width-width-gap) {
+		for i, l := range wrap(n.Mark+" "+text, p.Width-width-gap) {
 			label := ""
 			if len(name) > 0 {
 				label, name = name[0], name[1:]
 			}
 			label = pad(label, width+gap)
-			if i == 0 && mark != "" && strings.HasPrefix(l, mark) {
-				p.line(label, span{strings.TrimSpace(mark), styleLoud}, l[len(mark)-1:])
+			if rest, ok := strings.CutPrefix(l, n.Mark); ok && i == 0 {
+				p.line(label, span{n.Mark, styleLoud}, rest)
 			} else {
 				p.line(label + l)
 			}
