@@ -109,7 +109,7 @@ const (
 	NotJudged  Judgement = "unknown" // the outcome is unknown
 	AsExpected Judgement = "as expected"
 	Surprised  Judgement = "surprised"
-	Skipped    Judgement = "skipped" // this engine can't; Why says what it needs
+	Skipped    Judgement = "skipped"  // this engine can't; Why says what it needs
 	Violated   Judgement = "violated" // an acceptable loss did not hold
 )
 
