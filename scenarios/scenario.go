@@ -42,6 +42,13 @@ type Scenario struct {
 	Misconceptions []Misconception
 }
 
+// Options is what the person at the command line decided about a file.
+type Options struct {
+	// AllowHostPaths are the host paths a bind may name, each with all
+	// below it (--allow-host-path).
+	AllowHostPaths []string
+}
+
 // DefaultContainer names the container of a scenario that declares none.
 const DefaultContainer = "app"
 
@@ -175,17 +182,22 @@ type Step struct {
 	Verb string
 	On   string // container the step is about; "" when there is only one
 
-	Items   []string // write, read: item names, in the scenario's order; read: empty for all
-	Label   string   // read: the checkpoint's name
-	Volumes bool     // rm: also remove its anonymous volumes; prune: also volumes
-	Signal  string   // kill
-	Volume  string   // volume rm, volume export …: which volume
-	Path    string   // cp: path in the container
-	To      string   // rename, commit, clone, cp: the new name
-	Force   bool
+	Items   []string          // write, read: item names, in the scenario's order; read: empty for all
+	Label   string            // read: the checkpoint's name
+	Volumes bool              // rm: also remove its anonymous volumes; prune: also volumes
+	Signal  string            // kill
+	Volume  string            // volume rm, volume export …: which volume
+	Pod     string            // pod stop, pod rm …: which pod
+	Path    string            // cp: path in the container
+	To      string            // rename, commit, clone: the new name; export, cp, checkpoint …: what is made
+	From    string            // import, cp, restore …: what an earlier step's To made
+	Image   string            // run: an image that commit or import made, instead of the container's own
+	Replace bool              // run: --replace
+	Force   bool              // volume rm: --force
+	Code    int               // crash: the exit code
 	Refused bool              // the event is expected to be refused by Podman; being refused is then what happened
 	Files   map[string]string // rebuild: changed image content
-	Delay   time.Duration
+	Delay   time.Duration     // wait
 }
 
 // Outcome is what became of one item at one checkpoint.

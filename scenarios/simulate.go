@@ -1,0 +1,248 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// simulation follows the states of a variant's containers through its steps,
+// so that a file whose steps can't happen is refused before anything runs.
+// It knows states only, nothing of what survives: that is what runs are for.
+type simulation struct {
+	d       *decoder
+	s       *Scenario
+	v       *Variant
+	state   map[string]state
+	why     map[string]Step // the step that put a container into its state
+	written map[string]bool
+}
+
+func (d *decoder) simulate(s *Scenario, v *Variant) {
+	sim := &simulation{d, s, v, map[string]state{}, map[string]Step{}, map[string]bool{}}
+	for _, c := range v.Containers {
+		sim.state[c.Name] = absent
+	}
+	for _, step := range v.Steps {
+		verb := d.verbs[step.Verb]
+		switch {
+		case step.Verb == "write" || step.Verb == "read":
+			sim.items(step, verb)
+		case step.Refused:
+			if step.Verb == "run" { // a refused run may leave a created container
+				for _, name := range v.Targets(step) {
+					sim.state[name] |= created
+				}
+			}
+		default:
+			sim.event(step, verb)
+		}
+	}
+}
+
+// items checks a write or read: each item's container must run, and what is
+// read must have been put there.
+func (sim *simulation) items(step Step, verb Verb) {
+	asked := map[string]bool{}
+	var unwritten []string
+	for _, item := range sim.s.ItemsOf(step) {
+		where := sim.v.Where(step, item)
+		if _, ok := sim.state[where]; !ok {
+			if where == "" {
+				sim.d.fault(at(step.Pos), fmt.Sprintf("add on: %s", strings.Join(containerNames(sim.v.Containers), " or on: ")),
+					"%s must say in which container", step.Verb)
+			}
+			return // an undefined one is reported elsewhere
+		}
+		if !asked[where] {
+			asked[where] = true
+			sim.require(step, verb, where)
+			sim.state[where] = running // or all that follows would be at fault too
+		}
+		switch {
+		case step.Verb == "write" && item.Seed:
+			sim.d.fault(at(step.Pos), "remove it from the write, or remove its seed: true", "item %q is content of the image: it is not written", item.Name)
+		case step.Verb == "write":
+			sim.written[item.Name] = true
+		case !item.Seed && !sim.written[item.Name]:
+			unwritten = append(unwritten, item.Name)
+		}
+	}
+	if len(unwritten) > 0 {
+		sim.d.fault(at(step.Pos), fmt.Sprintf("put - write: [%s] before it, or name the items to read", strings.Join(unwritten, ", ")),
+			"no step before this read writes %s", described(unwritten))
+	}
+}
+
+func (sim *simulation) event(step Step, verb Verb) {
+	switch verb.scope {
+	case targets:
+		sim.onTargets(step, verb)
+	case members:
+		sim.onPod(step, verb)
+	case everyone: // prunes
+		for name, now := range sim.state {
+			if now&(created|stopped) != 0 && now&(running|paused) == 0 {
+				sim.set(name, absent, step)
+			}
+		}
+	case users: // volume rm
+		for _, c := range sim.v.Containers {
+			if !mountsVolume(c, step.Volume) || sim.state[c.Name]&absent != 0 {
+				continue
+			}
+			if !step.Force {
+				sim.d.fault(at(step.Pos), fmt.Sprintf("put - rm before it, or write - volume rm: {volume: %s, refused: true}", step.Volume),
+					"podman refuses to remove a volume in use, and container %q uses %q", c.Name, step.Volume)
+			}
+			sim.set(c.Name, absent, step)
+		}
+	}
+}
+
+func (sim *simulation) onTargets(step Step, verb Verb) {
+	names := sim.v.Targets(step)
+	single := slices.Contains([]string{"rename", "commit", "clone", "export", "cp"}, step.Verb) || step.To != "" || step.From != ""
+	if single && len(names) != 1 {
+		sim.d.fault(at(step.Pos), "add on: "+strings.Join(containerNames(sim.v.Containers), " or on: "), "%s is about one container and must say which", step.Verb)
+		return
+	}
+	for _, name := range names {
+		c, ok := sim.v.Container(name)
+		if !ok {
+			continue // reported as undefined
+		}
+		if step.Verb == "restore" && step.From != "" {
+			verb.from = absent // from an archive it is a new container
+		}
+		if !step.Replace {
+			sim.require(step, verb, name)
+		}
+		if step.Verb == "run" {
+			for _, from := range c.VolumesFrom {
+				if now, ok := sim.state[from]; ok && now == absent {
+					sim.d.fault(at(step.Pos), fmt.Sprintf("run %s first", from), "container %q takes volumes from %q, which is not there yet", name, from)
+				}
+			}
+		}
+		sim.set(name, after(step, verb, c, sim.state[name]), step)
+	}
+	if step.Verb == "clone" {
+		sim.clone(step)
+	}
+}
+
+func (sim *simulation) clone(step Step) {
+	c, ok := sim.v.Container(step.To)
+	if !ok || !c.Deferred {
+		sim.d.fault(at(step.Pos), fmt.Sprintf("declare it: containers: {%s: {deferred: true}}", step.To), "clone makes %q, which is no deferred container", step.To)
+		return
+	}
+	if sim.state[step.To] != absent {
+		sim.d.fault(at(step.Pos), "clone to another name", "clone makes %q, which is there already", step.To)
+	}
+	sim.set(step.To, created, step)
+}
+
+func (sim *simulation) onPod(step Step, verb Verb) {
+	some := false
+	for _, c := range sim.v.Containers {
+		if c.Pod != step.Pod || sim.state[c.Name] == absent {
+			continue
+		}
+		some = true
+		sim.set(c.Name, after(step, verb, c, sim.state[c.Name]), step)
+	}
+	if !some {
+		sim.d.fault(at(step.Pos), "put - run before it", "%s: no container of pod %q is there", step.Verb, step.Pod)
+	}
+}
+
+// after gives the state a step leaves a container in.
+func after(step Step, verb Verb, c Container, now state) state {
+	next := verb.to
+	switch {
+	case next == 0:
+		return now
+	case step.Verb == "kill" && strings.HasPrefix(step.Signal, "USR"):
+		return now // the probe does not mind it
+	case step.Verb == "crash" && restarts(c.Restart, step.Code):
+		next = running
+	case step.Verb == "restart" && c.Remove:
+		return running | absent // Podman 4.3 removes it, 5.4 restarts it
+	}
+	if next == stopped && c.Remove {
+		return absent
+	}
+	return next
+}
+
+// restarts says whether a restart policy answers an exit with this code.
+func restarts(policy string, code int) bool {
+	if strings.HasPrefix(policy, "on-failure") {
+		return code != 0
+	}
+	return policy == "always" || policy == "unless-stopped"
+}
+
+func (sim *simulation) set(name string, to state, step Step) {
+	if sim.state[name] != to {
+		sim.state[name], sim.why[name] = to, step
+	}
+}
+
+func mountsVolume(c Container, volume string) bool {
+	return slices.ContainsFunc(c.Mounts, func(m Mount) bool { return m.Kind == VolumeMount && m.Source == volume })
+}
+
+// require reports a step that its container's state does not allow.
+func (sim *simulation) require(step Step, verb Verb, name string) {
+	now := sim.state[name]
+	if now&verb.from != 0 {
+		return
+	}
+	before := "run"
+	switch {
+	case verb.from == absent:
+		before = "rm"
+	case now&absent != 0:
+	case verb.from&paused != 0:
+		before = "pause"
+	case now&paused != 0:
+		before = "unpause"
+	case verb.from&running != 0:
+		before = "start"
+	case verb.from&stopped != 0:
+		before = "stop"
+		if verb.Name == "restore" {
+			before = "checkpoint"
+		}
+	}
+	if len(sim.v.Containers) > 1 {
+		before += ": " + name
+	}
+	sim.d.fault(at(step.Pos), fmt.Sprintf("put \"- %s\" before it", before), "%s: container %q %s", step.Verb, name, sim.describe(name))
+}
+
+// describe says a container's state and which step brought it about.
+func (sim *simulation) describe(name string) string {
+	why, ok := sim.why[name]
+	since := ""
+	if ok {
+		since = fmt.Sprintf(" (%s, line %d)", why.Verb, why.Pos.Line)
+	}
+	switch now := sim.state[name]; {
+	case now&absent != 0 && !ok:
+		return "does not run yet"
+	case now&absent != 0:
+		return "is gone" + since
+	case now&running != 0:
+		return "runs already" + since
+	case now&paused != 0:
+		return "is paused" + since
+	case now&stopped != 0:
+		return "is stopped" + since
+	default:
+		return "is created, not started" + since
+	}
+}
