@@ -46,17 +46,9 @@ func lessonKeys() []string {
 func Catalogue() []*Scenario { return catalogue() }
 
 var catalogue = sync.OnceValue(func() []*Scenario {
-	entries, err := files.ReadDir(".")
-	if err != nil {
-		panic(err)
-	}
 	var all []*Scenario
-	for _, e := range entries {
-		src, err := files.ReadFile(e.Name())
-		if err != nil {
-			panic(err)
-		}
-		s, err := Parse(e.Name(), src, Options{})
+	for _, name := range builtIn() {
+		s, err := Find(name)
 		if err != nil {
 			panic(err)
 		}
@@ -75,37 +67,49 @@ var catalogue = sync.OnceValue(func() []*Scenario {
 	return all
 })
 
-// Source gives a built-in scenario's file as it stands, comments and all.
-func Source(name string) ([]byte, error) {
-	s, err := Find(name)
+// builtIn gives the names of the built-in scenarios: of their files, too.
+func builtIn() []string {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(err) // embedded: it is there
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Find parses a built-in scenario, and only that one. The error is an
+// *UnknownError where there is none of that name.
+func Find(name string) (*Scenario, error) {
+	src, err := Source(name)
 	if err != nil {
 		return nil, err
 	}
-	return files.ReadFile(s.File)
+	return Parse(name+".yaml", src, Options{})
 }
 
-// UnknownError: no built-in scenario has this name.
-type UnknownError struct {
-	Name       string
-	Suggestion string // "did you mean …", or where to look
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("no built-in scenario is called %q", e.Name)
-}
-
-// Find gives a built-in scenario by name, or an *UnknownError.
-func Find(name string) (*Scenario, error) {
-	var known []string
-	for _, s := range Catalogue() {
-		if s.Name == name {
-			return s, nil
-		}
-		known = append(known, s.Name)
+// Source gives a built-in scenario's file as it stands, comments and all, or
+// an *UnknownError.
+func Source(name string) ([]byte, error) {
+	known := builtIn()
+	if slices.Contains(known, name) {
+		return files.ReadFile(name + ".yaml")
 	}
 	e := &UnknownError{Name: name, Suggestion: "lab list"}
 	if near := nearest(strings.TrimSuffix(name, ".yaml"), known); near != "" {
 		e.Suggestion = fmt.Sprintf("did you mean %q?", near)
 	}
 	return nil, e
+}
+
+// UnknownError: no built-in scenario has this name.
+type UnknownError struct {
+	Name       string
+	Suggestion string // did you mean "…"?, or the command to look with
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("no built-in scenario is called %q", e.Name)
 }

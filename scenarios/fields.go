@@ -212,11 +212,15 @@ type rule struct {
 	fix     func(string) string // a text that fits, near the author's; "" or nil for none
 }
 
-func (r rule) schema() schema { return schema{"type": "string", "pattern": r.re.String()} }
+// schema leaves numbers to the pattern's reader: user: 1000 is a number to
+// YAML and a text to us.
+func (r rule) schema() schema {
+	return schema{"type": []any{"string", "integer"}, "pattern": r.re.String()}
+}
 
 var (
 	anyText  = rule{re: regexp.MustCompile(`\S`), want: "text", example: "some text"}
-	lineText = rule{re: regexp.MustCompile(`^[^\s\pC](?:[^\pC]{0,98}[^\s\pC])?$`), want: "one line of at most 100 characters", example: "after rm and run"}
+	lineText = rule{re: regexp.MustCompile(`^\S(?:[^\t\n]{0,98}\S)?$`), want: "one line of at most 100 characters", example: "after rm and run"}
 	slugText = rule{re: regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`), want: "a name of small letters, digits and -", example: "my-name", fix: slug}
 	itemName = rule{re: regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`), want: "a name of small letters, digits, - and _", example: "note", fix: slug}
 	objName  = rule{re: regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`), want: "a name of small letters, digits, and _ . -", example: "mydata", fix: slug}

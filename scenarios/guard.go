@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -75,7 +76,11 @@ func (d *decoder) readable(src []byte) bool {
 	}
 	if i := unreadable(src); i >= 0 {
 		line, col := place(src, i)
-		d.source = nil // a terminal should not see it
+		if r, size := utf8.DecodeRune(src[i:]); size > 1 {
+			d.at(line, col, "remove it", "a character that can't be shown: %U", r)
+			return false
+		}
+		d.source = nil // what is no text is not shown
 		d.at(line, col, "save it as plain UTF-8 text", "this is no text file: byte 0x%02x here", src[i])
 		return false
 	}
@@ -105,11 +110,7 @@ func unreadable(src []byte) int {
 			continue
 		}
 		r, size := utf8.DecodeRune(src[i:])
-		switch {
-		case r == utf8.RuneError && size == 1, // not UTF-8
-			r < 0xa0,                       // control characters, among them one that starts terminal sequences
-			r == '\u2028' || r == '\u2029', // line ends to YAML, and to no editor
-			r == '\ufffe' || r == '\uffff':
+		if r == utf8.RuneError && size == 1 || !harmless(r) && (r != '\ufeff' || i > 0) {
 			return i
 		}
 		i += size
@@ -117,11 +118,23 @@ func unreadable(src []byte) int {
 	return -1
 }
 
+// harmless says whether a character can be shown as it is. Control characters
+// move a terminal's cursor, some format characters reorder text so that it
+// reads as what it is not, and U+0085, U+2028 and U+2029 are line ends to
+// YAML and to no editor.
+func harmless(r rune) bool {
+	switch r {
+	case '\n', '\t', '\u200c', '\u200d', '\u200e', '\u200f': // scripts and emoji need the last four
+		return true
+	}
+	return unicode.IsGraphic(r)
+}
+
 // place gives line and column, from 1, of an offset.
 func place(src []byte, offset int) (line, col int) {
-	before := src[:offset]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
+	before := lineEnds.Replace(string(src[:offset]))
+	start := strings.LastIndexByte(before, '\n') + 1
+	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
 }
 
 // bounded checks depth and number of nodes as they are once aliases are
@@ -139,6 +152,12 @@ func (d *decoder) bounded(root *yaml.Node) bool {
 		if depth > maxDepth {
 			d.fault(where, "a scenario needs no more than a handful of levels",
 				"nested too deep: more than %d levels", maxDepth)
+			return false
+		}
+		// An escape in double quotes ("\e") gets past the check of the bytes.
+		if i := strings.IndexFunc(n.Value, func(r rune) bool { return !harmless(r) }); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(n.Value[i:])
+			d.fault(where, "remove it", "a character that can't be shown: %U", r)
 			return false
 		}
 		for _, child := range n.Content {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -31,10 +32,7 @@ func Load(path string, opts Options) (*Scenario, error) {
 // Parse reads a scenario. name is what errors call the file. The error is
 // Errors: every fault of the file, in its order.
 func Parse(name string, src []byte, opts Options) (*Scenario, error) {
-	d := &decoder{file: name, opts: opts, verbs: map[string]Verb{}}
-	for _, v := range Verbs() {
-		d.verbs[v.Name] = v
-	}
+	d := &decoder{file: name, opts: opts, verbs: verbTable()}
 	if len(src) <= MaxBytes {
 		d.source = strings.Split(lineEnds.Replace(string(src)), "\n")
 	}
@@ -50,6 +48,20 @@ func Parse(name string, src []byte, opts Options) (*Scenario, error) {
 	}
 	return s, nil
 }
+
+// The big tables are made once: reading a catalogue reads them again and
+// again.
+var (
+	scenarioTable = sync.OnceValue(scenarioFields)
+	variantTable  = sync.OnceValue(variantFields)
+	verbTable     = sync.OnceValue(func() map[string]Verb {
+		table := map[string]Verb{}
+		for _, v := range Verbs() {
+			table[v.Name] = v
+		}
+		return table
+	})
+)
 
 // lineEnds makes lines of what YAML takes for lines.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
@@ -162,7 +174,7 @@ func (d *decoder) misconceptions(n *yaml.Node) []Misconception {
 // scenario reads the whole file into s.
 func (d *decoder) scenario(root *yaml.Node, s *Scenario) {
 	top := draft{Scenario: s, part: part{inline: Container{Pos: pos(root), Name: DefaultContainer}}}
-	seen := readMap(d, root, "the scenario", scenarioFields(), &top)
+	seen := readMap(d, root, "the scenario", scenarioTable(), &top)
 	if root.Kind != yaml.MappingNode {
 		return
 	}
@@ -202,7 +214,6 @@ func (d *decoder) variants(top draft) {
 		d.fault(top.variants, "split it into several scenarios", "too many variants: more than %d", maxVars)
 		return
 	}
-	fields := variantFields()
 	for _, e := range d.entries(top.variants, "variants", "variant") {
 		name, ok := d.text(e.key, "a variant's name", lineText)
 		if !ok {
@@ -212,7 +223,7 @@ func (d *decoder) variants(top draft) {
 		if only := onlyContainer(s.Containers); only != nil {
 			v.inline = *only // what the variant says goes over what the scenario said
 		}
-		seen := readMap(d, e.value, "variant "+strconv.Quote(name), fields, &v)
+		seen := readMap(d, e.value, "variant "+strconv.Quote(name), variantTable(), &v)
 		d.variantExpectAt[name] = v.expectAt
 		s.Variants = append(s.Variants, d.merge(s, Variant{Pos: pos(e.key), Name: name, Explain: v.explain}, v, seen))
 	}

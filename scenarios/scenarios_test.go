@@ -213,7 +213,26 @@ variants:
 
 // Every verb that will ever be run is understood, and its states followed.
 func TestAllVerbs(t *testing.T) {
-	s := parse(t, `
+	s := parse(t, everyVerb)
+	used := map[string]bool{}
+	for _, step := range s.Steps {
+		used[step.Verb] = true
+	}
+	for _, v := range scenarios.Verbs() {
+		if v.Name != "restart" {
+			require.True(t, used[v.Name], "the test has no %s", v.Name)
+		}
+		require.NotEmpty(t, v.Doc)
+	}
+	require.Equal(t, 2*time.Second, s.Steps[26].Delay)
+	require.Equal(t, 7, s.Steps[5].Code)
+	require.Equal(t, 3, s.Steps[20].Code)
+	require.Equal(t, []string{"app"}, s.Variants[0].Targets(s.Steps[0]))
+	require.Equal(t, "other", s.Variants[0].Where(s.Steps[21], s.Data[0]))
+}
+
+// everyVerb is a scenario with all steps there are but restart.
+const everyVerb = `
 version: 1
 name: x
 title: X
@@ -269,23 +288,7 @@ steps:
 expect:
   elsewhere: {note: survived}
   last: {note: lost, seed: survived}
-`)
-	used := map[string]bool{}
-	for _, step := range s.Steps {
-		used[step.Verb] = true
-	}
-	for _, v := range scenarios.Verbs() {
-		if v.Name != "restart" {
-			require.True(t, used[v.Name], "the test has no %s", v.Name)
-		}
-		require.NotEmpty(t, v.Doc)
-	}
-	require.Equal(t, 2*time.Second, s.Steps[26].Delay)
-	require.Equal(t, 7, s.Steps[5].Code)
-	require.Equal(t, 3, s.Steps[20].Code)
-	require.Equal(t, []string{"app"}, s.Variants[0].Targets(s.Steps[0]))
-	require.Equal(t, "other", s.Variants[0].Where(s.Steps[21], s.Data[0]))
-}
+`
 
 func parse(t *testing.T, src string) *scenarios.Scenario {
 	t.Helper()

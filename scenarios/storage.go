@@ -14,7 +14,7 @@ import (
 // Paths, mounts and volumes: everything that says where bytes lie. What a
 // file may name on the host is decided here and nowhere else.
 
-var pathRule = regexp.MustCompile(`^(/[^/:,\pC]+)+$`)
+var pathRule = regexp.MustCompile(`^(/[^/:,\t\n]+)+$`)
 
 func pathSchema() schema { return schema{"type": "string", "pattern": pathRule.String()} }
 
@@ -264,17 +264,18 @@ func (d *decoder) hostFolder(n *yaml.Node, what string) (string, bool) {
 
 // mountSchema lists one form per kind.
 func mountSchema() schema {
-	var forms []any
+	var kinds []any
 	for _, k := range mountKinds() {
-		words := []any{}
+		var plain []string
+		forms := []any{}
 		for _, o := range k.options {
 			if name, ok := strings.CutSuffix(o, "="); ok {
-				words = append(words, schema{"type": "string", "pattern": "^" + name + `=[A-Za-z0-9%.]{1,20}$`})
+				forms = append(forms, schema{"type": "string", "pattern": "^" + name + `=[A-Za-z0-9%.]{1,20}$`})
 			} else {
-				words = append(words, schema{"const": o})
+				plain = append(plain, o)
 			}
 		}
-		word := schema{"anyOf": words}
+		word := schema{"anyOf": append(forms, schema{"enum": plain})}
 		first := schema{"description": k.doc}
 		for key, v := range k.schema {
 			first[key] = v
@@ -291,9 +292,9 @@ func mountSchema() schema {
 		if k.subpath {
 			properties["subpath"] = objName.schema()
 		}
-		forms = append(forms, schema{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+		kinds = append(kinds, schema{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 	}
-	return schema{"type": "array", "items": schema{"anyOf": forms}}
+	return schema{"type": "array", "items": schema{"anyOf": kinds}}
 }
 
 // volumeFields: what `volumes: {NAME: …}` can say.
