@@ -21,8 +21,12 @@ import (
 
 // Engine runs containers. All methods are safe for concurrent use.
 type Engine interface {
-	// Facts tells which engine this is; learned when it was reached.
+	// Facts tells which engine this is. It may wait for the engine's answer.
 	Facts() Facts
+
+	// Local tells whether the engine's files are this machine's, so that a
+	// bind mount can be looked at from the host.
+	Local() bool
 
 	// EnsureImage makes the image present under its Ref, loading
 	// img.Archive only when it is missing.

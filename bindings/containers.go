@@ -1,0 +1,212 @@
+package bindings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings/containers"
+	"github.com/containers/podman/v5/pkg/specgen"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	nettypes "go.podman.io/common/libnetwork/types"
+
+	"persistencelab/lab/engine"
+)
+
+// Create implements engine.Engine.
+func (p *Podman) Create(ctx context.Context, spec engine.ContainerSpec) (string, error) {
+	s, err := p.specgen(spec)
+	if err != nil {
+		return "", err
+	}
+	res, err := containers.CreateWithSpec(p.ctx(ctx), s, nil)
+	if err != nil {
+		return "", p.fail(ctx, err, "container", spec.Name)
+	}
+	return res.ID, nil
+}
+
+// specgen is the spec `podman create` would send for the same arguments. The
+// service fills in less than the command line does: what a bare flag means
+// there is spelled out here.
+func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, error) {
+	s := specgen.NewSpecGenerator(spec.Image, false)
+	s.Name = spec.Name
+	s.Command = spec.Command
+	s.Labels = spec.Labels
+	s.Env = spec.Env
+	s.Hostname = spec.Hostname
+	s.User = spec.User
+	s.Stdin = ptr(true)
+	s.Pod = spec.Pod
+	s.VolumesFrom = spec.VolumesFrom
+	s.RestartPolicy = spec.Restart
+	if name, n, ok := strings.Cut(spec.Restart, ":"); ok {
+		tries, err := strconv.ParseUint(n, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("restart policy %q: the number after the colon is the number of tries", spec.Restart)
+		}
+		s.RestartPolicy, s.RestartRetries = name, ptr(uint(tries))
+	}
+	s.Remove = ptr(spec.Remove)
+	s.ReadOnlyFilesystem = ptr(spec.ReadOnly)
+	s.ReadWriteTmpfs = ptr(spec.ReadOnlyTmpfs == nil || *spec.ReadOnlyTmpfs)
+	switch {
+	case spec.Pod != "":
+		// The pod has the network.
+	case spec.Network == "":
+		s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
+	default:
+		s.NetNS = specgen.Namespace{NSMode: specgen.Bridge}
+		s.Networks = map[string]nettypes.PerNetworkOptions{spec.Network: {}}
+	}
+	for _, name := range spec.Secrets {
+		// 0444 is the command line's default mode (podman-secret-create.1).
+		s.Secrets = append(s.Secrets, specgen.Secret{Source: name, Target: name, Mode: 0o444})
+	}
+	for _, l := range p.limits {
+		s.Rlimits = append(s.Rlimits, specs.POSIXRlimit{Type: l.name, Soft: l.value, Hard: l.value})
+	}
+	s.ImageVolumeMode = spec.ImageVolume
+	if s.ImageVolumeMode == "anonymous" && !p.atLeast(5, 0) {
+		s.ImageVolumeMode = "bind" // the 4.x spelling of the same thing
+	}
+	for _, m := range spec.Mounts {
+		if err := p.addMount(s, m); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (p *Podman) addMount(s *specgen.SpecGenerator, m engine.Mount) error {
+	overlay := slices.Contains(m.Options, "O")
+	options := slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool { return o == "O" })
+	if m.Subpath != "" && !p.atLeast(5, 4) {
+		// 4.3.1 takes the field, ignores it, and mounts the volume's root
+		// without a word: refuse before it can.
+		return p.unsupported("volume subpath", "podman 5.4")
+	}
+	switch m.Kind {
+	case "volume", "anonymous", "bind":
+		if overlay {
+			s.OverlayVolumes = append(s.OverlayVolumes, &specgen.OverlayVolume{
+				Source: m.Source, Destination: m.Target, Options: options,
+			})
+			return nil
+		}
+		if m.Kind == "bind" {
+			s.Mounts = append(s.Mounts, specs.Mount{
+				Type: "bind", Source: m.Source, Destination: m.Target, Options: append([]string{"rbind"}, options...),
+			})
+			return nil
+		}
+		// A volume among the mounts is taken at create and fails at start:
+		// it must be among the volumes.
+		s.Volumes = append(s.Volumes, &specgen.NamedVolume{
+			Name: m.Source, Dest: m.Target, Options: options, SubPath: m.Subpath,
+		})
+	case "tmpfs":
+		s.Mounts = append(s.Mounts, specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: m.Target, Options: options})
+	case "image":
+		s.ImageVolumes = append(s.ImageVolumes, &specgen.ImageVolume{
+			Source: m.Source, Destination: m.Target, ReadWrite: slices.Contains(options, "rw"),
+		})
+	default:
+		return fmt.Errorf("mount of kind %q", m.Kind)
+	}
+	return nil
+}
+
+// Start implements engine.Engine.
+func (p *Podman) Start(ctx context.Context, nameOrID string) error {
+	return p.fail(ctx, containers.Start(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+}
+
+// Stop implements engine.Engine.
+func (p *Podman) Stop(ctx context.Context, nameOrID string, grace time.Duration) error {
+	opts := new(containers.StopOptions).WithTimeout(seconds(grace))
+	return p.fail(ctx, containers.Stop(p.ctx(ctx), nameOrID, opts), "container", nameOrID)
+}
+
+// Restart implements engine.Engine.
+func (p *Podman) Restart(ctx context.Context, nameOrID string, grace time.Duration) error {
+	opts := new(containers.RestartOptions).WithTimeout(int(seconds(grace)))
+	return p.fail(ctx, containers.Restart(p.ctx(ctx), nameOrID, opts), "container", nameOrID)
+}
+
+// Kill implements engine.Engine.
+func (p *Podman) Kill(ctx context.Context, nameOrID, signal string) error {
+	opts := new(containers.KillOptions).WithSignal(signal)
+	return p.fail(ctx, containers.Kill(p.ctx(ctx), nameOrID, opts), "container", nameOrID)
+}
+
+// Pause implements engine.Engine.
+func (p *Podman) Pause(ctx context.Context, nameOrID string) error {
+	return p.fail(ctx, containers.Pause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+}
+
+// Unpause implements engine.Engine.
+func (p *Podman) Unpause(ctx context.Context, nameOrID string) error {
+	return p.fail(ctx, containers.Unpause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+}
+
+// Rename implements engine.Engine.
+func (p *Podman) Rename(ctx context.Context, nameOrID, name string) error {
+	opts := new(containers.RenameOptions).WithName(name)
+	return p.fail(ctx, containers.Rename(p.ctx(ctx), nameOrID, opts), "container", nameOrID)
+}
+
+// Wait implements engine.Engine. Podman polls; its default of 250 ms would
+// be most of a short wait.
+func (p *Podman) Wait(ctx context.Context, nameOrID string) (int, error) {
+	opts := new(containers.WaitOptions).WithInterval("5ms")
+	code, err := containers.Wait(p.ctx(ctx), nameOrID, opts)
+	return int(code), p.fail(ctx, err, "container", nameOrID)
+}
+
+// Remove implements engine.Engine.
+func (p *Podman) Remove(ctx context.Context, nameOrID string, o engine.RemoveOptions) error {
+	opts := new(containers.RemoveOptions).WithVolumes(o.Volumes)
+	if o.Force {
+		opts.WithForce(true).WithTimeout(seconds(o.Grace))
+	}
+	reports, err := containers.Remove(p.ctx(ctx), nameOrID, opts)
+	if err != nil {
+		return p.fail(ctx, err, "container", nameOrID)
+	}
+	for _, r := range reports {
+		if r.Err != nil {
+			return p.fail(ctx, r.Err, "container", nameOrID)
+		}
+	}
+	return nil
+}
+
+// Inspect implements engine.Engine.
+func (p *Podman) Inspect(ctx context.Context, nameOrID string) (engine.Container, error) {
+	d, err := containers.Inspect(p.ctx(ctx), nameOrID, nil)
+	if err != nil {
+		return engine.Container{}, p.fail(ctx, err, "container", nameOrID)
+	}
+	c := engine.Container{ID: d.ID, Name: d.Name, ImageID: d.Image, RestartCount: int(d.RestartCount)}
+	if d.State != nil {
+		c.State, c.PID, c.ExitCode = d.State.Status, d.State.Pid, int(d.State.ExitCode)
+		c.Started, c.Finished = d.State.StartedAt, d.State.FinishedAt
+	}
+	for _, m := range d.Mounts {
+		c.Mounts = append(c.Mounts, engine.ContainerMount{Type: m.Type, Name: m.Name, Source: m.Source, Target: m.Destination})
+	}
+	return c, nil
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// seconds rounds a grace period up: Podman counts in whole seconds, and 0
+// means "kill at once".
+func seconds(d time.Duration) uint {
+	return uint((d + time.Second - 1) / time.Second)
+}

@@ -1,0 +1,47 @@
+package bindings
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"persistencelab/lab/engine"
+)
+
+// The bindings' images package brings Buildah's client with it; the calls the
+// lab needs are made over the bindings' connection instead.
+
+// EnsureImage implements engine.Engine.
+func (p *Podman) EnsureImage(ctx context.Context, img engine.Image) error {
+	_, err := p.ImageID(ctx, img.Ref)
+	var missing *engine.NotFoundError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	archive, err := img.Archive()
+	if err != nil {
+		return err
+	}
+	err = p.call(ctx, http.MethodPost, "/images/load", nil, archive, nil)
+	return p.fail(ctx, err, "image", img.Ref)
+}
+
+// ImageID implements engine.Engine.
+func (p *Podman) ImageID(ctx context.Context, ref string) (string, error) {
+	var image struct {
+		ID string `json:"Id"`
+	}
+	err := p.call(ctx, http.MethodGet, "/images/%s/json", nil, nil, &image, ref)
+	return image.ID, p.fail(ctx, err, "image", ref)
+}
+
+// RemoveImage implements engine.Engine.
+func (p *Podman) RemoveImage(ctx context.Context, ref string, force bool) error {
+	query := url.Values{}
+	if force {
+		query.Set("force", "true")
+	}
+	err := p.call(ctx, http.MethodDelete, "/images/%s", query, nil, nil, ref)
+	return p.fail(ctx, err, "image", ref)
+}

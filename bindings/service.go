@@ -1,0 +1,162 @@
+package bindings
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"persistencelab/lab/engine"
+)
+
+// service is a `podman system service` the lab started for as long as a run
+// lasts. It ends with the lab, however the lab ends: by stop, by the kernel's
+// parent-death signal, and by its own idle time-out.
+type service struct {
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the process has ended
+	err    error         // why, once done
+	stderr bytes.Buffer
+	host   *host
+	quit   chan struct{} // ends the keep-alive
+	socket string
+}
+
+// idle is how long the service waits for a request before it ends by itself;
+// the keep-alive asks three times as often.
+const idle = 30 * time.Second
+
+// startUp bounds the time until the service answers. A rootless store on a
+// slow disk takes seconds at its first start.
+const startUp = 30 * time.Second
+
+// socketLimit is what fits into sockaddr_un on every system.
+const socketLimit = 100
+
+// startService starts a service and connects to it.
+func startService(ctx context.Context, binary string, h *host, opts Options) (*Podman, error) {
+	socket := filepath.Join(opts.RunDir, "podman.sock")
+	if len(socket) > socketLimit {
+		return nil, fmt.Errorf("the run folder's path is too long for a socket (%d of at most %d bytes): %s", len(socket), socketLimit, socket)
+	}
+	s := &service{host: h, socket: socket, done: make(chan struct{}), quit: make(chan struct{})}
+	var args []string
+	if opts.Root != "" {
+		args = append(args, "--root", filepath.Join(opts.Root, "root"), "--runroot", filepath.Join(opts.Root, "runroot"))
+	}
+	args = append(args, "system", "service", fmt.Sprintf("--time=%d", int(idle.Seconds())), "unix://"+socket)
+	s.cmd = exec.Command(binary, args...)
+	s.cmd.Env = append(os.Environ(), "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
+	conf, err := h.writeConf(opts.RunDir)
+	if err != nil {
+		return nil, err
+	}
+	if conf != "" {
+		s.cmd.Env = append(s.cmd.Env, conf)
+	}
+	s.cmd.Dir = "/" // conmon refuses to start from a folder that is gone
+	s.cmd.Stderr = &s.stderr
+	s.cmd.SysProcAttr = dieWithParent()
+	started := make(chan error)
+	go func() {
+		// The parent-death signal follows the thread that started the child:
+		// this one stays as long as the service does.
+		runtime.LockOSThread()
+		err := s.cmd.Start()
+		started <- err
+		if err == nil {
+			s.err = s.cmd.Wait()
+			close(s.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("podman could not be started: %w", err)
+	}
+	p, err := s.connect(ctx)
+	if err != nil {
+		_ = s.stop()
+		return nil, err
+	}
+	go s.keepAlive(p)
+	return p, nil
+}
+
+// connect waits until the service answers.
+func (s *service) connect(ctx context.Context) (*Podman, error) {
+	deadline := time.NewTimer(startUp)
+	defer deadline.Stop()
+	for {
+		if _, err := os.Stat(s.socket); err == nil {
+			p, err := connect(ctx, target{url: "unix://" + s.socket})
+			if err == nil {
+				p.service = s
+				p.limits, p.adjusted = nil, s.host.notes()
+				return p, nil
+			}
+		}
+		select {
+		case <-time.After(3 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-s.done:
+			return nil, &engine.UnreachableError{URL: "unix://" + s.socket, Err: errors.New("the service ended: " + s.words())}
+		case <-deadline.C:
+			return nil, &engine.UnreachableError{URL: "unix://" + s.socket, Err: fmt.Errorf("the service the lab started did not answer within %s: %s", startUp, s.words())}
+		}
+	}
+}
+
+// words is what the service said on stderr. Only read once it has ended, or
+// for a message: it is never parsed.
+func (s *service) words() string {
+	text := strings.TrimSpace(s.stderr.String())
+	if text == "" {
+		return "it said nothing"
+	}
+	return text
+}
+
+func (s *service) keepAlive(p *Podman) {
+	tick := time.NewTicker(idle / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			ctx, cancel := context.WithTimeout(context.Background(), idle/3)
+			if res, err := p.do(ctx, "GET", "/_ping", nil, nil, nil); err == nil {
+				res.Body.Close()
+			}
+			cancel()
+		case <-s.quit:
+			return
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// stop ends the service and waits for its end. Containers go on without it.
+func (s *service) stop() error {
+	select {
+	case <-s.quit:
+		return nil
+	default:
+		close(s.quit)
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(5 * time.Second):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+	_ = os.Remove(s.socket)
+	return nil
+}

@@ -1,0 +1,120 @@
+// Package cli is the lab's command line: a file per command, each a thin
+// layer of flags over a function of (ctx, env, options).
+//
+// What a reader can rely on:
+//
+//   - Results go to stdout, everything else to stderr.
+//   - An error is one line "lab: error: …", lower case, no full stop; a hint
+//     after it, "lab: hint: …", is something to type.
+//   - Progress is shown on long work, only on a terminal. NO_COLOR and a
+//     stdout that is no terminal turn colour off.
+//   - The exit code comes from one table (exit.go).
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Env is everything a command knows of the world.
+type Env struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+	Now    func() time.Time
+	// Random gives n random bytes as hex digits.
+	Random func(n int) string
+
+	StdoutTTY, StderrTTY bool
+	Width                int // columns of stdout; 0 when it is no terminal
+}
+
+// Version of the lab, set by the linker for a release.
+var version = "dev"
+
+// Main runs the command line and gives the exit code.
+func Main(args []string) int {
+	env := Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, Now: time.Now, Random: randomHex,
+		StdoutTTY: term.IsTerminal(int(os.Stdout.Fd())), StderrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if env.StdoutTTY {
+		env.Width, _, _ = term.GetSize(int(os.Stdout.Fd()))
+	}
+	ctx, stop := withSignals(context.Background(), env.Stderr)
+	defer stop()
+	root := newRoot(&env)
+	root.SetArgs(args)
+	return finish(&env, ctx, root.ExecuteContext(ctx))
+}
+
+// withSignals cancels the context at the first SIGINT or SIGTERM, so that
+// what was made is removed; a second one ends the lab at once.
+func withSignals(parent context.Context, stderr io.Writer) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		s, ok := <-signals
+		if !ok {
+			return
+		}
+		cancel(&interruptedError{signal: s})
+		fmt.Fprintln(stderr, "lab: interrupted: removing what this run made (interrupt again to quit at once)")
+		if _, ok = <-signals; ok {
+			fmt.Fprintln(stderr, "lab: error: quit before the cleanup was done")
+			fmt.Fprintln(stderr, "lab: hint: lab clean")
+			os.Exit(exitInterrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails (crypto/rand, Go 1.24)
+	return hex.EncodeToString(b)
+}
+
+func newRoot(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lab",
+		Short: "See what survives when a container goes away",
+		Long: "lab runs a small probe on real Podman, lets things happen to its container, and\n" +
+			"shows which data came back.",
+		Example:       "  lab run                 # the first lesson: three mounts, one rm\n  lab list                # what else there is\n  lab run my.yaml         # your own scenario",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{err: err, hint: cmd.CommandPath() + " --help"}
+	})
+	root.AddCommand(
+		newRun(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
+		newDoctor(env), newClean(env),
+	)
+	for _, c := range root.Commands() {
+		c.Long += "\n\n" + exitTable
+	}
+	return root
+}

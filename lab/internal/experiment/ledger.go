@@ -1,0 +1,112 @@
+package experiment
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Made is one thing a run makes in the engine.
+type Made struct {
+	Kind string `json:"kind"` // container, volume, secret, pod, image
+	Name string `json:"name"`
+	Gone bool   `json:"gone,omitempty"` // it was removed, or never came to be
+}
+
+// Ledger is the list of what a run makes, written down before it is made and
+// kept on disk as long as any of it may exist: after a kill -9 it tells
+// `lab clean` what the labels can't (volumes that Podman made by itself, and
+// volumes without a name, carry none).
+type Ledger struct {
+	mu   sync.Mutex
+	file *os.File
+	made []Made
+}
+
+// LedgerFile is the ledger's name in a run's folder.
+const LedgerFile = "made.jsonl"
+
+// OpenLedger starts a ledger in the run's folder.
+func OpenLedger(folder string) (*Ledger, error) {
+	f, err := os.OpenFile(filepath.Join(folder, LedgerFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{file: f}, nil
+}
+
+// Add writes down that something is about to be made.
+func (l *Ledger) Add(kind, name string) error { return l.note(Made{Kind: kind, Name: name}) }
+
+// Gone writes down that it is no more.
+func (l *Ledger) Gone(kind, name string) error {
+	return l.note(Made{Kind: kind, Name: name, Gone: true})
+}
+
+func (l *Ledger) note(m Made) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line, err := json.Marshal(m)
+	if err == nil {
+		_, err = l.file.Write(append(line, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("the run's ledger: %w", err)
+	}
+	l.made = append(l.made, m)
+	return nil
+}
+
+// Left is what was made and is not gone, the newest first.
+func (l *Ledger) Left() []Made {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return left(l.made)
+}
+
+// Close closes the file; the folder's owner removes it.
+func (l *Ledger) Close() error { return l.file.Close() }
+
+// ReadLedger gives what a run that is dead had made and not removed, the
+// newest first. A last line cut short by the kill is skipped: what it would
+// have announced was not made yet.
+func ReadLedger(folder string) ([]Made, error) {
+	f, err := os.Open(filepath.Join(folder, LedgerFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var made []Made
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var m Made
+		if json.Unmarshal(lines.Bytes(), &m) == nil {
+			made = append(made, m)
+		}
+	}
+	return left(made), nil
+}
+
+func left(made []Made) []Made {
+	gone := map[Made]int{}
+	var l []Made
+	for i := len(made) - 1; i >= 0; i-- {
+		m := made[i]
+		key := Made{Kind: m.Kind, Name: m.Name}
+		switch {
+		case m.Gone:
+			gone[key]++
+		case gone[key] > 0:
+			gone[key]--
+		default:
+			l = append(l, m)
+		}
+	}
+	return l
+}

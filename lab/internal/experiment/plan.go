@@ -1,0 +1,225 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"persistencelab/lab/engine"
+	"persistencelab/probeimage/wire"
+	"persistencelab/scenarios"
+)
+
+// RunLabel is the label everything a run makes carries; its value is the run
+// id.
+const RunLabel = "lab.run"
+
+// Plan is one variant of a scenario resolved for one run: names, nonces, and
+// the podman line for each step. Making one does no I/O.
+type Plan struct {
+	Scenario *scenarios.Scenario
+	Variant  *scenarios.Variant
+	RunID    string
+	Prefix   string // of every name this plan uses in the engine: lab-<run id>-<n>
+	Folder   string // the plan's own folder on the host: its bind mounts are in there
+	Steps    []PlannedStep
+
+	images map[string]engine.Image // by the container's name in the scenario
+	probe  engine.Image            // the plain probe image
+	items  map[string]scenarios.Item
+
+	cleanupLines []string // podman lines that take away what the others made
+}
+
+// PlannedStep is a step with everything about it decided.
+type PlannedStep struct {
+	Index int // from 1
+	scenarios.Step
+	On     string            // the container's name in the scenario
+	Nonces map[string]string // write: item → what this write puts there
+	// Last holds, for a read, the nonce each item was last written with.
+	Last     map[string]string
+	Commands []string // the podman lines a person would type
+}
+
+// ImageMaker makes the lab's images: the probe image, with what extra adds to
+// it (nil for nothing).
+type ImageMaker func(extra *scenarios.Image) (engine.Image, error)
+
+// PlanOptions is what a plan is made with beside the scenario.
+type PlanOptions struct {
+	RunID  string
+	Number int    // of the plan within the run: names are made of both
+	Folder string // the run's folder on the host
+	Images ImageMaker
+	Nonce  func() string // fresh at every call
+	Podman Shell
+}
+
+// Shell is how the podman command is written on this host.
+type Shell struct {
+	Podman   string   // "podman", or with the global options it needs here
+	RunFlags []string // further flags of `podman run`
+}
+
+// New resolves one variant. It fails only when an image can't be made of what
+// the scenario adds to it.
+func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, error) {
+	p := &Plan{
+		Scenario: s, Variant: v, RunID: o.RunID,
+		Prefix: fmt.Sprintf("lab-%s-%d", o.RunID, o.Number),
+		Folder: filepath.Join(o.Folder, fmt.Sprint(o.Number)),
+		images: map[string]engine.Image{},
+		items:  map[string]scenarios.Item{},
+	}
+	var err error
+	if p.probe, err = o.Images(nil); err != nil {
+		return nil, err
+	}
+	for _, c := range v.Containers {
+		if p.images[c.Name], err = o.Images(c.Image); err != nil {
+			return nil, fmt.Errorf("scenario %s, %s: the image of container %s: %w", s.Name, v.Name, c.Name, err)
+		}
+	}
+	for _, it := range s.Data {
+		p.items[it.Name] = it
+	}
+	sh := newShellWriter(p, o.Podman)
+	last := map[string]string{}
+	for i, st := range v.Steps {
+		ps := PlannedStep{Index: i + 1, Step: st, On: p.containerOf(st)}
+		switch st.Verb {
+		case "write":
+			ps.Nonces = map[string]string{}
+			for _, name := range st.Items {
+				ps.Nonces[name] = o.Nonce()
+				last[name] = ps.Nonces[name]
+			}
+		case "read":
+			if len(ps.Items) == 0 {
+				for _, it := range s.Data {
+					ps.Items = append(ps.Items, it.Name)
+				}
+			}
+			ps.Last = maps.Clone(last)
+		}
+		ps.Commands = sh.lines(ps)
+		p.Steps = append(p.Steps, ps)
+	}
+	p.cleanupLines = sh.after()
+	return p, nil
+}
+
+// containerOf is the container a step is about: the one it names, or the
+// scenario's first.
+func (p *Plan) containerOf(st scenarios.Step) string {
+	if st.On != "" {
+		return st.On
+	}
+	return p.Variant.Containers[0].Name
+}
+
+// container is the variant's container of that name.
+func (p *Plan) container(name string) scenarios.Container {
+	for _, c := range p.Variant.Containers {
+		if c.Name == name {
+			return c
+		}
+	}
+	panic("experiment: no container " + name + " in a validated scenario")
+}
+
+// name is what a thing of the scenario is called in the engine.
+func (p *Plan) name(thing string) string { return p.Prefix + "-" + thing }
+
+// hostFolder is the folder on the host behind a bind mount: the lab's own,
+// unless the author named a real path and the user allowed it.
+func (p *Plan) hostFolder(m scenarios.Mount) string {
+	if filepath.IsAbs(m.Source) {
+		return m.Source
+	}
+	return filepath.Join(p.Folder, m.Source)
+}
+
+// spec is the container as the engine is asked for it.
+func (p *Plan) spec(c scenarios.Container) engine.ContainerSpec {
+	s := engine.ContainerSpec{
+		Name: p.name(c.Name), Image: p.images[c.Name].Ref,
+		Labels: map[string]string{RunLabel: p.RunID},
+		Env:    c.Env, Hostname: c.Hostname, User: c.User,
+		ImageVolume: c.ImageVolume, ReadOnly: c.ReadOnly, ReadOnlyTmpfs: c.ReadOnlyTmpfs,
+		Remove: c.Remove, Restart: c.Restart,
+	}
+	for _, m := range c.Mounts {
+		s.Mounts = append(s.Mounts, engine.Mount{
+			Kind: string(m.Kind), Source: p.source(m), Target: m.Target, Options: m.Options, Subpath: m.Subpath,
+		})
+	}
+	for _, from := range c.VolumesFrom {
+		s.VolumesFrom = append(s.VolumesFrom, p.name(from))
+	}
+	for _, secret := range c.Secrets {
+		s.Secrets = append(s.Secrets, p.name(secret))
+	}
+	if c.Pod != "" {
+		s.Pod = p.name(c.Pod)
+	}
+	return s
+}
+
+// source is a mount's source as the engine knows it.
+func (p *Plan) source(m scenarios.Mount) string {
+	switch m.Kind {
+	case scenarios.VolumeMount:
+		return p.name(m.Source)
+	case scenarios.Bind:
+		return p.hostFolder(m)
+	case scenarios.ImageMount:
+		return p.probe.Ref
+	}
+	return m.Source
+}
+
+// volumes are the names of all volumes the variant's containers mount, with
+// their declarations where there are any, in a fixed order.
+func (p *Plan) volumes() []scenarios.Volume {
+	found := map[string]scenarios.Volume{}
+	for _, c := range p.Variant.Containers {
+		for _, m := range c.Mounts {
+			if m.Kind == scenarios.VolumeMount {
+				found[m.Source] = scenarios.Volume{Name: m.Source}
+			}
+		}
+	}
+	for _, v := range p.Variant.Volumes {
+		found[v.Name] = v
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b scenarios.Volume) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// wireItem is an item as the probe is asked for it.
+func wireItem(it scenarios.Item, nonce string) *wire.Item {
+	return &wire.Item{
+		Kind: string(it.Kind), Path: it.Path, Nonce: nonce,
+		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode),
+	}
+}
+
+// mountOver is the mount of c that the path lies in, the innermost; nil for
+// the container's own file system.
+func mountOver(c scenarios.Container, path string) *scenarios.Mount {
+	var best *scenarios.Mount
+	for i, m := range c.Mounts {
+		if within(path, m.Target) && (best == nil || len(m.Target) > len(best.Target)) {
+			best = &c.Mounts[i]
+		}
+	}
+	return best
+}
+
+// within tells whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

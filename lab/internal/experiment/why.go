@@ -1,0 +1,113 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"persistencelab/scenarios"
+)
+
+// place is where an item's bytes really are.
+type place string
+
+const (
+	inMemory    place = "the memory of process 1"
+	inLayer     place = "the container's writable layer"
+	inVolume    place = "the named volume"
+	inAnonymous place = "the anonymous volume"
+	onHost      place = "the host's folder"
+	inTmpfs     place = "memory behind a path (tmpfs)"
+	inImage     place = "the mounted image"
+	inOverlay   place = "an overlay thrown away with the process"
+)
+
+// placeOf is the place of an item in a container.
+func placeOf(c scenarios.Container, it scenarios.Item) place {
+	if it.Kind == scenarios.Memory {
+		return inMemory
+	}
+	m := mountOver(c, it.Path)
+	if m == nil {
+		if within(it.Path, "/dev/shm") || c.ReadOnly && (within(it.Path, "/tmp") || within(it.Path, "/run")) {
+			return inTmpfs
+		}
+		return inLayer
+	}
+	for _, o := range m.Options {
+		if o == "O" {
+			return inOverlay
+		}
+	}
+	switch m.Kind {
+	case scenarios.VolumeMount:
+		return inVolume
+	case scenarios.Anonymous:
+		return inAnonymous
+	case scenarios.Bind:
+		return onHost
+	case scenarios.Tmpfs:
+		return inTmpfs
+	case scenarios.ImageMount:
+		return inImage
+	}
+	return inLayer
+}
+
+// why is one sentence for an outcome whose expectation gives no reason of its
+// own: where the bytes were, and what happened to that place.
+func why(p *Plan, at PlannedStep, item string, o scenarios.Outcome) string {
+	where := placeOf(p.container(at.On), p.items[item])
+	event := eventSince(p, at)
+	switch o {
+	case scenarios.Survived:
+		if event == "" {
+			return fmt.Sprintf("it is in %s, and nothing happened to that", where)
+		}
+		return fmt.Sprintf("it is in %s, which %s does not touch", where, event)
+	case scenarios.Lost:
+		switch {
+		case event == "":
+			return fmt.Sprintf("it was in %s", where)
+		case where == inMemory:
+			return fmt.Sprintf("it was in %s, which ends with the process: %s starts another", where, event)
+		case where == inLayer:
+			return fmt.Sprintf("it was in %s, which goes with the container: %s takes both", where, event)
+		}
+		return fmt.Sprintf("it was in %s, which does not outlast %s", where, event)
+	case scenarios.Refused:
+		return "the write was not accepted, so there is nothing that could come back"
+	case scenarios.Changed:
+		return "something is there, but not what was last written"
+	}
+	return "it could not be looked at, so nothing is said of it"
+}
+
+// eventSince names the events between the last write before a checkpoint and
+// the checkpoint, as people say them: "rm and run".
+func eventSince(p *Plan, at PlannedStep) string {
+	var names []string
+	for _, st := range p.Steps[:at.Index-1] {
+		switch {
+		case st.Verb == "write":
+			names = nil
+		case st.Verb != "read":
+			names = append(names, st.Verb)
+		}
+	}
+	if n := len(names); n > 2 {
+		names = names[n-2:]
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	}
+	return names[0] + " and " + names[1]
+}
+
+func digest(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
