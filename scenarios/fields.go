@@ -25,6 +25,10 @@ type decoder struct {
 
 	verbs map[string]Verb // the table of steps, by name
 
+	// What stands in the file for a part that has a Position, so that a
+	// later check can point at the very word.
+	nodes map[Position]*yaml.Node
+
 	// The keys of the expect: mappings, of the scenario and per variant.
 	expectAt        []placed
 	variantExpectAt map[string][]placed
@@ -220,7 +224,7 @@ func (r rule) schema() schema {
 
 var (
 	anyText  = rule{re: regexp.MustCompile(`\S`), want: "text", example: "some text"}
-	lineText = rule{re: regexp.MustCompile(`^\S(?:[^\t\n]{0,98}\S)?$`), want: "one line of at most 100 characters", example: "after rm and run"}
+	lineText = rule{re: regexp.MustCompile(`^\S(?:[^\t\n]{0,98}\S)?$`), want: "one line of at most 100 characters", example: "a few words"}
 	slugText = rule{re: regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`), want: "a name of small letters, digits and -", example: "my-name", fix: slug}
 	itemName = rule{re: regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`), want: "a name of small letters, digits, - and _", example: "note", fix: slug}
 	objName  = rule{re: regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`), want: "a name of small letters, digits, and _ . -", example: "mydata", fix: slug}

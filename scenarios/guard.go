@@ -165,7 +165,7 @@ func (d *decoder) bounded(root *yaml.Node) bool {
 			if child.Kind == yaml.AliasNode {
 				child = child.Alias
 			}
-			if where != root && depth > 0 && where.Kind == yaml.AliasNode {
+			if where.Kind == yaml.AliasNode {
 				at = where // inside an alias: the fault is where it is used
 			}
 			if !walk(child, depth+1, at) {

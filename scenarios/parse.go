@@ -32,7 +32,7 @@ func Load(path string, opts Options) (*Scenario, error) {
 // Parse reads a scenario. name is what errors call the file. The error is
 // Errors: every fault of the file, in its order.
 func Parse(name string, src []byte, opts Options) (*Scenario, error) {
-	d := &decoder{file: name, opts: opts, verbs: verbTable()}
+	d := &decoder{file: name, opts: opts, verbs: verbTable(), nodes: map[Position]*yaml.Node{}}
 	if len(src) <= MaxBytes {
 		d.source = strings.Split(lineEnds.Replace(string(src)), "\n")
 	}
@@ -161,6 +161,7 @@ func (d *decoder) misconceptions(n *yaml.Node) []Misconception {
 	ids := map[string]bool{}
 	for _, item := range n.Content {
 		m := Misconception{Pos: pos(item)}
+		d.nodes[m.Pos] = item
 		readMap(d, item, "a misconception", misconceptionFields(), &m)
 		if m.ID != "" && ids[m.ID] {
 			d.fault(item, "give each an id of its own", "two misconceptions with the id %q", m.ID)
@@ -174,6 +175,7 @@ func (d *decoder) misconceptions(n *yaml.Node) []Misconception {
 // scenario reads the whole file into s.
 func (d *decoder) scenario(root *yaml.Node, s *Scenario) {
 	top := draft{Scenario: s, part: part{inline: Container{Pos: pos(root), Name: DefaultContainer}}}
+	d.nodes[top.inline.Pos] = root
 	seen := readMap(d, root, "the scenario", scenarioTable(), &top)
 	if root.Kind != yaml.MappingNode {
 		return

@@ -180,12 +180,12 @@ type Variant struct {
 type Step struct {
 	Pos  Position
 	Verb string
-	On   string // container the step is about; "" when there is only one
+	On   string // container the step is about; "" for all that are not deferred: ask Variant.Targets
 
-	Items   []string          // write, read: item names, in the scenario's order; read: empty for all
+	Items   []string          // write, read: item names, in the scenario's order; read: empty for all (Scenario.ItemsOf)
 	Label   string            // read: the checkpoint's name
 	Volumes bool              // rm: also remove its anonymous volumes; prune: also volumes
-	Signal  string            // kill
+	Signal  string            // kill: without SIG; "" for KILL
 	Volume  string            // volume rm, volume export …: which volume
 	Pod     string            // pod stop, pod rm …: which pod
 	Path    string            // cp: path in the container

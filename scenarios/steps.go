@@ -198,6 +198,7 @@ func (d *decoder) step(n *yaml.Node) (Step, bool) {
 	if verb.Name == "crash" {
 		s.Code = 3
 	}
+	d.nodes[s.Pos] = value
 	switch {
 	case value == nil:
 		if needs := verb.needs(); len(needs) > 0 {

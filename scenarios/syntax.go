@@ -133,6 +133,8 @@ func (d *decoder) badIndent() (line, col int) {
 		}
 		top := levels[len(levels)-1]
 		switch {
+		case indent > top && !open && !keyLike.MatchString(trimmed) && !strings.HasPrefix(trimmed, "- "):
+			continue // a text goes on
 		case indent > top && !open:
 			return i + 1, indent + 1
 		case indent > top:

@@ -81,6 +81,7 @@ func (d *decoder) containers(n *yaml.Node, list []Container, declared bool) []Co
 		if i < 0 {
 			list = append(list, Container{Pos: pos(e.key), Name: name})
 			i = len(list) - 1
+			d.nodes[pos(e.key)] = e.value
 		}
 		readMap(d, e.value, "container "+strconv.Quote(name), containerFields(), &list[i])
 	}
@@ -187,6 +188,7 @@ func (d *decoder) data(n *yaml.Node) []Item {
 
 func (d *decoder) item(e entry) Item {
 	item := Item{Pos: pos(e.key), Name: e.key.Value}
+	d.nodes[item.Pos] = e.value
 	if e.value.Kind != yaml.MappingNode {
 		suggestion := "write it as {file: /var/lib/app/note.txt}"
 		if strings.HasPrefix(e.value.Value, "/") {

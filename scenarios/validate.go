@@ -22,6 +22,9 @@ func (d *decoder) validate(s *Scenario, seen map[string]*yaml.Node) {
 			}
 			continue
 		}
+		if last := v.Steps[len(v.Steps)-1]; !d.brokenSteps && len(s.reads(v)) == 0 {
+			d.fault(at(last.Pos), "add - read: and a name for what is seen there", "no step reads: there would be nothing to show")
+		}
 		d.containersOf(s, v)
 		faults := len(d.errs)
 		d.references(s, v)
@@ -36,6 +39,35 @@ func (d *decoder) validate(s *Scenario, seen map[string]*yaml.Node) {
 
 // at makes a position usable where a node is wanted.
 func at(p Position) *yaml.Node { return &yaml.Node{Line: p.Line, Column: p.Col} }
+
+// find gives the node of a word that stands under key in the part at p: the
+// value itself or an element of it. Where the part is no mapping, it is the
+// value (- stop: web).
+func (d *decoder) find(p Position, key, word string) *yaml.Node {
+	n := d.nodes[p]
+	if n != nil && n.Kind == yaml.MappingNode {
+		mapping := n
+		n = nil
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			if mapping.Content[i].Value == key {
+				n = mapping.Content[i+1]
+			}
+		}
+	}
+	if n != nil && n.Kind == yaml.SequenceNode {
+		list := n
+		n = nil
+		for _, element := range list.Content {
+			if element.Value == word {
+				n = element
+			}
+		}
+	}
+	if n == nil {
+		return at(p)
+	}
+	return n
+}
 
 func itemNames(s *Scenario) []string {
 	var out []string
@@ -70,7 +102,7 @@ func (d *decoder) itemsApart(s *Scenario) {
 		}
 		seen[p] = item
 		if _, ok := findContainer(s.Containers, item.On); item.On != "" && !ok {
-			d.fault(at(item.Pos), suggest(item.On, containerNames(s.Containers)), "item %q is on a container the scenario does not have: %q", item.Name, item.On)
+			d.fault(d.find(item.Pos, "on", item.On), suggest(item.On, containerNames(s.Containers)), "item %q is on a container the scenario does not have: %q", item.Name, item.On)
 		}
 	}
 }
@@ -84,7 +116,7 @@ func (d *decoder) containersOf(s *Scenario, v *Variant) {
 	for _, c := range v.Containers {
 		for _, from := range c.VolumesFrom {
 			if _, ok := v.Container(from); !ok || from == c.Name {
-				d.fault(at(c.Pos), suggest(from, slices.DeleteFunc(containerNames(v.Containers), func(n string) bool { return n == c.Name })),
+				d.fault(d.find(c.Pos, "volumes_from", from), suggest(from, slices.DeleteFunc(containerNames(v.Containers), func(n string) bool { return n == c.Name })),
 					"container %q takes volumes from %q, which is no other container", c.Name, from)
 			}
 		}
@@ -135,35 +167,34 @@ func (d *decoder) references(s *Scenario, v *Variant) {
 	volumes, containers := v.namedVolumes(), containerNames(v.Containers)
 	labels := map[string]int{}
 	for i, step := range v.Steps {
-		here := at(step.Pos)
 		if step.On != "" && !slices.Contains(containers, step.On) {
-			d.fault(here, suggest(step.On, containers), "%s names a container the scenario does not have: %q", step.Verb, step.On)
+			d.fault(d.find(step.Pos, "on", step.On), suggest(step.On, containers), "%s names a container the scenario does not have: %q", step.Verb, step.On)
 		}
 		for _, name := range step.Items {
 			if _, ok := s.Item(name); !ok {
-				d.fault(here, suggest(name, itemNames(s)), "%s names an item that data: does not have: %q", step.Verb, name)
+				d.fault(d.find(step.Pos, "items", name), suggest(name, itemNames(s)), "%s names an item that data: does not have: %q", step.Verb, name)
 			}
 		}
 		if step.Verb == "read" {
 			if line, twice := labels[step.Label]; twice {
-				d.fault(here, fmt.Sprintf("the first is on line %d: give each read a name of its own", line), "two checkpoints are called %q", step.Label)
+				d.fault(d.find(step.Pos, "label", step.Label), fmt.Sprintf("the first is on line %d: give each read a name of its own", line), "two checkpoints are called %q", step.Label)
 			}
 			labels[step.Label] = step.Pos.Line
 		}
 		if step.Volume != "" && !slices.Contains(volumes, step.Volume) && !d.brokenStorage {
-			d.fault(here, suggest(step.Volume, volumes), "%s: variant %q has no volume %q", step.Verb, v.Name, step.Volume)
+			d.fault(d.find(step.Pos, "volume", step.Volume), suggest(step.Volume, volumes), "%s: variant %q has no volume %q", step.Verb, v.Name, step.Volume)
 		}
 		if step.Pod != "" && !slices.ContainsFunc(v.Containers, func(c Container) bool { return c.Pod == step.Pod }) {
-			d.fault(here, "give a container pod: "+step.Pod, "%s: no container is in a pod %q", step.Verb, step.Pod)
+			d.fault(d.find(step.Pos, "pod", step.Pod), "give a container pod: "+step.Pod, "%s: no container is in a pod %q", step.Verb, step.Pod)
 		}
 		if d.brokenSteps {
 			continue
 		}
 		if step.Image != "" && !makesImage(v.Steps[:i], step.Image) {
-			d.fault(here, "put a commit or import step before it", "no step before this one makes an image %q", step.Image)
+			d.fault(d.find(step.Pos, "image", step.Image), "put a commit or import step before it", "no step before this one makes an image %q", step.Image)
 		}
 		if step.From != "" && !slices.ContainsFunc(v.Steps[:i], func(b Step) bool { return b.Verb == source[step.Verb] && b.To == step.From }) {
-			d.fault(here, fmt.Sprintf("put - %s: {to: %s, …} before it", source[step.Verb], step.From), "no %s step before this one makes %q", source[step.Verb], step.From)
+			d.fault(d.find(step.Pos, "from", step.From), fmt.Sprintf("put - %s: {to: %s, …} before it", source[step.Verb], step.From), "no %s step before this one makes %q", source[step.Verb], step.From)
 		}
 	}
 }
@@ -205,7 +236,7 @@ func (d *decoder) expectMatches(s *Scenario) {
 	type gap struct{ label, items, first string }
 	missing := map[gap][]*Variant{}
 	readers := map[string]int{}
-	at1 := map[gap]Position{}
+	readAt := map[gap]Position{}
 	all := map[string]map[string]bool{} // checkpoint → items read there in any variant
 	for i := range s.Variants {
 		v := &s.Variants[i]
@@ -237,7 +268,7 @@ func (d *decoder) expectMatches(s *Scenario) {
 			if len(lacking) > 0 && !stray && !own {
 				g := gap{step.Label, described(lacking), lacking[0]}
 				missing[g] = append(missing[g], v)
-				at1[g] = step.Pos
+				readAt[g] = step.Pos
 			}
 		}
 	}
@@ -247,7 +278,7 @@ func (d *decoder) expectMatches(s *Scenario) {
 	for g, variants := range missing {
 		fix := fmt.Sprintf("add to expect: %s: {%s: …}", g.label, g.first)
 		if len(variants) == readers[g.label] {
-			d.fault(at(at1[g]), fix, "nobody says what to expect of %s at %q", g.items, g.label)
+			d.fault(at(readAt[g]), fix, "nobody says what to expect of %s at %q", g.items, g.label)
 			continue
 		}
 		for _, v := range variants {
@@ -323,13 +354,13 @@ func (d *decoder) misconceptionsMatch(s *Scenario) {
 	labels = slices.Compact(labels)
 	for _, m := range s.Misconceptions {
 		if m.Variant != "" && !slices.Contains(variants, m.Variant) {
-			d.fault(at(m.Pos), suggest(m.Variant, variants), "misconception %q names no variant: %q", m.ID, m.Variant)
+			d.fault(d.find(m.Pos, "variant", m.Variant), suggest(m.Variant, variants), "misconception %q names no variant: %q", m.ID, m.Variant)
 		}
 		if _, ok := s.Item(m.Item); m.Item != "" && !ok {
-			d.fault(at(m.Pos), suggest(m.Item, itemNames(s)), "misconception %q names no item: %q", m.ID, m.Item)
+			d.fault(d.find(m.Pos, "item", m.Item), suggest(m.Item, itemNames(s)), "misconception %q names no item: %q", m.ID, m.Item)
 		}
 		if m.Checkpoint != "" && !slices.Contains(labels, m.Checkpoint) && !d.brokenSteps {
-			d.fault(at(m.Pos), suggest(m.Checkpoint, labels), "misconception %q names no checkpoint: %q", m.ID, m.Checkpoint)
+			d.fault(d.find(m.Pos, "checkpoint", m.Checkpoint), suggest(m.Checkpoint, labels), "misconception %q names no checkpoint: %q", m.ID, m.Checkpoint)
 		}
 	}
 }
