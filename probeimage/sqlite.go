@@ -40,7 +40,10 @@ func writeSQLite(item wire.Item) (err error) {
 	}
 	defer func() {
 		if err != nil && made {
-			os.Remove(item.Path) // the empty file SQLite could not use
+			// Nothing was there before, and nothing was written.
+			for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+				os.Remove(item.Path + suffix)
+			}
 		}
 	}()
 	err = withDB(item.Path, "mode=rw"+durable, func(db *sql.DB) error {
@@ -182,10 +185,12 @@ func (s sides) read(path string) (*wire.Found, error) {
 	case s.wal.size <= 0 && s.journal.size <= 0:
 		return readRows(path, "mode=ro&immutable=1")
 	case s.wal.size > 0 && s.shm.size > 0 && s.journal.size <= 0:
-		return readRows(path, "mode=ro&_pragma=busy_timeout(5000)")
-	default:
-		return readCopy(path)
+		found, err := readRows(path, "mode=ro&_pragma=busy_timeout(5000)")
+		if c := code(err); c != lib.SQLITE_CANTOPEN && c != lib.SQLITE_READONLY {
+			return found, err
+		}
 	}
+	return readCopy(path)
 }
 
 // readCopy reads a copy of the database and its logs.
@@ -254,16 +259,23 @@ func readRows(path, options string) (*wire.Found, error) {
 		defer rows.Close()
 		last := ""
 		for rows.Next() {
-			var id, n int64
-			var nonce string
+			var id int64
+			var nonce sql.NullString
+			var n sql.NullInt64
 			if err := rows.Scan(&id, &nonce, &n); err != nil {
 				return err
 			}
-			fmt.Fprintf(sum, "%d %q %d\n", id, nonce, n)
+			fmt.Fprintf(sum, "%d %q %d\n", id, nonce.String, n.Int64)
 			found.Rows++
-			if nonce != last {
-				found.Nonces = keepNonce(found.Nonces, nonce)
-				last = nonce
+			if !nonce.Valid || !n.Valid {
+				// No row was ever written so. SQLite reads the missing
+				// end of a file as zeros.
+				found.Torn = fmt.Sprintf("row %d is damaged", id)
+				continue
+			}
+			if nonce.String != last {
+				last = nonce.String
+				found.Nonces = keepNonce(found.Nonces, last)
 			}
 		}
 		return rows.Err()

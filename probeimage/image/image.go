@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -70,11 +71,13 @@ func Probe(arch string) ([]byte, error) {
 	return probe, nil
 }
 
-func packedProbe(arch string) ([]byte, error) {
+func packedProbe(arch string) ([]byte, error) { return packedIn(bin, arch) }
+
+func packedIn(files fs.FS, arch string) ([]byte, error) {
 	if !slices.Contains(Archs(), arch) {
 		return nil, fmt.Errorf("there is no probe for linux/%s, only for %s", arch, strings.Join(Archs(), " and "))
 	}
-	packed, err := bin.ReadFile("bin/probe-linux-" + arch + ".gz")
+	packed, err := fs.ReadFile(files, "bin/probe-linux-"+arch+".gz")
 	if err != nil {
 		return nil, fmt.Errorf("this lab was built without its probe for linux/%s: build it with ./scripts/lab", arch)
 	}

@@ -16,8 +16,8 @@ var ErrTooLong = errors.New("line too long")
 // io.EOF, also when the last line is unfinished: half a line is no message.
 func ReadLine(r *bufio.Reader) ([]byte, error) {
 	chunk, err := r.ReadSlice('\n')
-	if err == nil {
-		return chunk[:len(chunk)-1], nil
+	if err == nil && len(chunk)-1 <= MaxLine {
+		return chunk[:len(chunk)-1], nil // the usual case: no copy
 	}
 	var line []byte
 	long := false
