@@ -95,6 +95,15 @@ func (v Variant) Targets(s Step) []string {
 	return names
 }
 
+// Each gives the containers a step happens to one after the other: its
+// Targets, or none for a step about volumes, pods or everything.
+func (v Variant) Each(s Step) []string {
+	if verbTable()[s.Verb].scope == targets {
+		return v.Targets(s)
+	}
+	return nil
+}
+
 // Where gives the container in which a write or read looks at an item: the
 // step's On, else the item's, else the only one that is not deferred. Parse
 // has made sure that there is one; "" when there is not.

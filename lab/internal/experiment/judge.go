@@ -76,7 +76,7 @@ type sight struct {
 
 func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 	s := sight{item: p.items[item], fault: rec.Fault}
-	for _, st := range p.Steps[:at.Index-1] {
+	for _, st := range p.Steps[:at.seq] {
 		if st.Verb == "write" {
 			for _, name := range st.Items {
 				if name == item {
@@ -86,10 +86,10 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 		}
 	}
 	for i := range rec.Steps {
-		sr := &rec.Steps[i]
-		if sr.Index > at.Index {
+		if i > at.seq {
 			break
 		}
+		sr := &rec.Steps[i]
 		for j := range sr.Items {
 			o := &sr.Items[j]
 			if o.Item != item {
@@ -98,11 +98,11 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 			switch {
 			case sr.Verb == "write":
 				s.noteWrite(o)
-			case sr.Index == at.Index && sr.Verb == "read":
+			case i == at.seq:
 				s.seen = o
 			}
 		}
-		if sr.Index == at.Index && sr.Error != "" {
+		if i == at.seq && sr.Error != "" {
 			s.fault = sr.Error
 		}
 	}

@@ -33,15 +33,16 @@ type Plan struct {
 	cleanupLines []string // podman lines that take away what the others made
 }
 
-// PlannedStep is a step with everything about it decided.
+// PlannedStep is what one step does to one container, with everything about
+// it decided. A step about several containers is several of these.
 type PlannedStep struct {
-	Index int // from 1
+	Index int // the scenario's step, from 1
 	scenarios.Step
-	On     string            // the container's name in the scenario
-	Nonces map[string]string // write: item → what this write puts there
-	// Last holds, for a read, the nonce each item was last written with.
-	Last     map[string]string
-	Commands []string // the podman lines a person would type
+	Nonces   map[string]string // write: item → what this write puts there
+	Last     map[string]string // read: item → what it was last written with
+	Commands []string          // the podman lines a person would type
+
+	seq int // its place in Plan.Steps
 }
 
 // ImageMaker makes the lab's images: the probe image, with what extra adds to
@@ -89,36 +90,53 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 	sh := newShellWriter(p, o.Podman)
 	last := map[string]string{}
 	for i, st := range v.Steps {
-		ps := PlannedStep{Index: i + 1, Step: st, On: p.containerOf(st)}
-		switch st.Verb {
-		case "write":
-			ps.Nonces = map[string]string{}
-			for _, name := range st.Items {
-				ps.Nonces[name] = o.Nonce()
-				last[name] = ps.Nonces[name]
-			}
-		case "read":
-			if len(ps.Items) == 0 {
-				for _, it := range s.Data {
-					ps.Items = append(ps.Items, it.Name)
+		for _, st := range p.split(st) {
+			ps := PlannedStep{Index: i + 1, Step: st, seq: len(p.Steps)}
+			switch st.Verb {
+			case "write":
+				ps.Nonces = map[string]string{}
+				for _, name := range st.Items {
+					ps.Nonces[name] = o.Nonce()
+					last[name] = ps.Nonces[name]
 				}
+			case "read":
+				ps.Last = maps.Clone(last)
 			}
-			ps.Last = maps.Clone(last)
+			ps.Commands = sh.lines(ps)
+			p.Steps = append(p.Steps, ps)
 		}
-		ps.Commands = sh.lines(ps)
-		p.Steps = append(p.Steps, ps)
 	}
 	p.cleanupLines = sh.after()
 	return p, nil
 }
 
-// containerOf is the container a step is about: the one it names, or the
-// scenario's first.
-func (p *Plan) containerOf(st scenarios.Step) string {
-	if st.On != "" {
-		return st.On
+// split makes of a step one for each container it happens to, with On and
+// Items filled in. A step about no container in particular stays as it is.
+func (p *Plan) split(st scenarios.Step) []scenarios.Step {
+	var parts []scenarios.Step
+	if st.Verb != "write" && st.Verb != "read" {
+		for _, on := range p.Variant.Each(st) {
+			part := st
+			part.On = on
+			parts = append(parts, part)
+		}
+		if parts == nil {
+			parts = []scenarios.Step{st}
+		}
+		return parts
 	}
-	return p.Variant.Containers[0].Name
+	for _, it := range p.Scenario.ItemsOf(st) {
+		on := p.Variant.Where(st, it)
+		i := slices.IndexFunc(parts, func(part scenarios.Step) bool { return part.On == on })
+		if i < 0 {
+			part := st
+			part.On, part.Items = on, nil
+			parts = append(parts, part)
+			i = len(parts) - 1
+		}
+		parts[i].Items = append(parts[i].Items, it.Name)
+	}
+	return parts
 }
 
 // container is the variant's container of that name.

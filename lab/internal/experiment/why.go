@@ -83,15 +83,15 @@ func why(p *Plan, at PlannedStep, item string, o scenarios.Outcome) string {
 	return "it could not be looked at, so nothing is said of it"
 }
 
-// eventSince names the events between the last write before a checkpoint and
-// the checkpoint, as people say them: "rm and run".
+// eventSince names what happened to the checkpoint's container between the
+// last write before it and the checkpoint, as people say it: "rm and run".
 func eventSince(p *Plan, at PlannedStep) string {
 	var names []string
-	for _, st := range p.Steps[:at.Index-1] {
+	for _, st := range p.Steps[:at.seq] {
 		switch {
 		case st.Verb == "write":
 			names = nil
-		case st.Verb != "read":
+		case st.Verb != "read" && (st.On == at.On || st.On == ""):
 			names = append(names, st.Verb)
 		}
 	}
