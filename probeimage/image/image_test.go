@@ -52,11 +52,9 @@ func TestTheSameSpecGivesTheSameBytes(t *testing.T) {
 			Env:     map[string]string{"B": "b", "A": "a"},
 		}
 		ref, archive := build(t, spec)
-		for range 3 {
-			again, bytesAgain := build(t, spec)
-			require.Equal(t, ref, again)
-			require.True(t, bytes.Equal(archive, bytesAgain))
-		}
+		again, bytesAgain := build(t, spec)
+		require.Equal(t, ref, again)
+		require.True(t, bytes.Equal(archive, bytesAgain))
 		require.Less(t, len(archive), 12<<20)
 	}
 }

@@ -16,8 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests below load and run the image on real Podman, as a person would.
-// They fail where Podman is missing, unless LAB_NO_PODMAN is set.
+// TestOnPodman loads and runs the image on real Podman, as a person would. It
+// fails where Podman is missing, unless LAB_NO_PODMAN is set.
+func TestOnPodman(t *testing.T) {
+	if os.Getenv("LAB_NO_PODMAN") != "" {
+		t.Skip("LAB_NO_PODMAN is set")
+	}
+	plain := load(t, Spec{Arch: arch(t)})
+	p := podman(t, plain)
+	t.Run("the image runs", func(t *testing.T) { testRuns(t, p, plain) })
+	t.Run("a restart policy answers a crash", func(t *testing.T) { testCrash(t, p, plain) })
+	t.Run("a shared network is no shared socket", func(t *testing.T) { testSharedNetwork(t, p, plain) })
+	t.Run("what a spec adds is there", func(t *testing.T) { testSpec(t, p) })
+	t.Run("the Containerfile makes the same", func(t *testing.T) { testContainerfile(t, p, plain) })
+}
 
 // podmanCLI runs podman commands on this host.
 type podmanCLI struct {
@@ -48,21 +60,17 @@ func (p podmanCLI) do(t *testing.T, args ...string) string {
 	return out
 }
 
-// podman loads the image and finds out how containers start on this host;
-// some refuse the default runtime or ulimits.
+// podman finds out how containers start on this host; some refuse the default
+// runtime or ulimits.
 func podman(t *testing.T, image string) podmanCLI {
 	t.Helper()
-	if os.Getenv("LAB_NO_PODMAN") != "" {
-		t.Skip("LAB_NO_PODMAN is set")
-	}
 	var failed []error
 	for _, p := range []podmanCLI{
 		{},
 		{run: []string{"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"}},
 		{global: []string{"--runtime", "runc"}, run: []string{"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"}},
 	} {
-		p.run = append(p.run, "--network", "none")
-		_, err := p.try(t, "run", "--rm", image, "help")
+		_, err := p.try(t, "run", "--rm", "--network", "none", image, "help")
 		if err == nil {
 			return p
 		}
@@ -74,9 +82,6 @@ func podman(t *testing.T, image string) podmanCLI {
 
 func load(t *testing.T, spec Spec) (ref string) {
 	t.Helper()
-	if os.Getenv("LAB_NO_PODMAN") != "" {
-		t.Skip("LAB_NO_PODMAN is set")
-	}
 	spec.Tag = fmt.Sprintf("localhost/lab-test-image:%d-%d", os.Getpid(), time.Now().UnixNano())
 	_, archive := build(t, spec)
 	file := filepath.Join(t.TempDir(), "image.tar")
@@ -103,10 +108,8 @@ func arch(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-func TestTheImageRuns(t *testing.T) {
-	image := load(t, Spec{Arch: arch(t)})
-	p := podman(t, image)
-	name := startContainer(t, p, image)
+func testRuns(t *testing.T, p podmanCLI, image string) {
+	name := startContainer(t, p, "--network", "none", image)
 	for _, step := range []struct{ args, want string }{
 		{"write note file /var/lib/app/note.txt n1", "note: written\n"},
 		{"write rows sqlite /var/lib/app/app.db n1 --rows 3", "rows: written\n"},
@@ -139,10 +142,8 @@ func TestTheImageRuns(t *testing.T) {
 	require.Less(t, rss, 12<<10, "memory, KiB, SQLite read included")
 }
 
-func TestARestartPolicyAnswersACrash(t *testing.T) {
-	image := load(t, Spec{Arch: arch(t)})
-	p := podman(t, image)
-	name := startContainer(t, p, "--restart", "on-failure:3", image)
+func testCrash(t *testing.T, p podmanCLI, image string) {
+	name := startContainer(t, p, "--network", "none", "--restart", "on-failure:3", image)
 	instance := func() string {
 		out, _ := p.try(t, "exec", name, "/probe", "hello")
 		var hello struct{ Instance string }
@@ -161,7 +162,15 @@ func TestARestartPolicyAnswersACrash(t *testing.T) {
 	require.Equal(t, "1\n", p.do(t, "inspect", "-f", "{{.RestartCount}}", name))
 }
 
-func TestWhatASpecAddsIsInTheContainer(t *testing.T) {
+func testSharedNetwork(t *testing.T, p podmanCLI, image string) {
+	one := startContainer(t, p, "--network", "none", image)
+	two := startContainer(t, p, "--network", "container:"+one, image)
+	require.Equal(t, "seen: written\n", p.do(t, "exec", one, "/probe", "write", "seen", "memory", "visits", "n"))
+	require.Equal(t, "seen: survived\n", p.do(t, "exec", one, "/probe", "read", "seen", "memory", "visits", "n"))
+	require.Equal(t, "seen: lost (process 1 does not know it)\n", p.do(t, "exec", two, "/probe", "read", "seen", "memory", "visits", "n"))
+}
+
+func testSpec(t *testing.T, p podmanCLI) {
 	image := load(t, Spec{
 		Arch:    arch(t),
 		Files:   map[string]string{"/srv/app/config": "colour = blue\n"},
@@ -170,8 +179,7 @@ func TestWhatASpecAddsIsInTheContainer(t *testing.T) {
 		Labels:  map[string]string{"lab.test": "yes"},
 		Env:     map[string]string{"COLOUR": "blue"},
 	})
-	p := podman(t, image)
-	name := startContainer(t, p, image)
+	name := startContainer(t, p, "--network", "none", image)
 	inspect := func(format string) string {
 		return strings.TrimSpace(p.do(t, "inspect", "-f", format, name))
 	}
@@ -185,10 +193,9 @@ func TestWhatASpecAddsIsInTheContainer(t *testing.T) {
 	require.Equal(t, "note: refused (permission denied)\n", p.do(t, "exec", name, "/probe", "write", "note", "file", "/note", "n"))
 }
 
-// TestTheContainerfileMakesTheSameImage needs ./scripts/probe to have run.
-func TestTheContainerfileMakesTheSameImage(t *testing.T) {
-	ours := load(t, Spec{Arch: arch(t)})
-	p := podman(t, ours)
+// testContainerfile needs ./scripts/probe to have run, as the embedded probe
+// does.
+func testContainerfile(t *testing.T, p podmanCLI, ours string) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	theirs := fmt.Sprintf("localhost/lab-test-containerfile:%d-%d", os.Getpid(), time.Now().UnixNano())
@@ -215,6 +222,6 @@ func TestTheContainerfileMakesTheSameImage(t *testing.T) {
 	for path := range a {
 		require.True(t, a[path] == b[path], "%s differs: %.60s, %.60s", path, a[path], b[path])
 	}
-	name := startContainer(t, p, theirs)
+	name := startContainer(t, p, "--network", "none", theirs)
 	require.Equal(t, "note: written\n", p.do(t, "exec", name, "/probe", "write", "note", "file", "/var/lib/app/note.txt", "n"))
 }
