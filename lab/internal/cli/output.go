@@ -2,14 +2,13 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/files"
 	"persistencelab/lab/internal/report"
 )
 
@@ -60,33 +59,7 @@ func (o *output) write(env *Env, f report.Format, rep *experiment.Report) error 
 	if err := f.Write(&b, rep, opts); err != nil {
 		return err
 	}
-	return writeFile(o.file, b.Bytes())
-}
-
-// writeFile replaces a file in one step.
-func writeFile(file string, b []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(b)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return nil
+	return files.Replace(o.file, b.Bytes())
 }
 
 // unicodeLocale tells whether the user's locale can show ✓.
