@@ -38,6 +38,7 @@ type Podman struct {
 	remote   bool // the service is on another machine, or in a virtual one
 	version  semver.Version
 	service  *service // nil when the service was found, not started
+	host     *host    // what was learned of where the service runs
 	limits   []ulimit // sent with every container; empty when the defaults work
 	adjusted []string // what was changed so that containers start, for the facts
 

@@ -13,8 +13,8 @@ import (
 
 // Facts implements engine.Engine. Asking Podman costs a third of a second of
 // processor time (4.3.1 asks the package manager for versions), so it is
-// asked beside the run, and for a service the lab itself starts the answer is
-// remembered until the machine or Podman's configuration changes.
+// asked beside the run, and for a service on this machine the answer is
+// remembered until the service, the machine or Podman's configuration changes.
 func (p *Podman) Facts() engine.Facts {
 	p.learnFacts()
 	<-p.factsDone
@@ -33,14 +33,12 @@ func (p *Podman) learnFacts() {
 
 func (p *Podman) askFacts() engine.Facts {
 	f := engine.Facts{}
-	if p.service != nil && p.service.host.Facts != nil {
-		f = *p.service.host.Facts
-	} else {
-		f = p.askInfo()
-		if p.service != nil && f.StorageDriver != "" {
-			p.service.host.Facts = &f
-			p.service.host.save()
-		}
+	if p.host.Facts != nil {
+		f = *p.host.Facts
+	} else if f = p.askInfo(); f.StorageDriver != "" {
+		told := f
+		p.host.Facts = &told
+		p.host.save()
 	}
 	f.Name, f.APIVersion, f.URL, f.Remote = "podman", p.version.String(), p.url, p.remote
 	if f.Version == "" {

@@ -137,22 +137,43 @@ func (h *host) save() {
 // Its name is made of everything that depends on: this boot, this user, the
 // podman binary, Podman's configuration files and the store.
 func hostFile(binary string, opts Options) string {
-	files := []string{binary}
+	facts := []any{opts.UID, opts.Root != ""}
+	return cacheFile(opts, append(facts, fileFacts(append(confFiles(), binary))...)...)
+}
+
+// foundFile is where what was learned of somebody else's service is kept:
+// only for one on this machine, whose restart shows in its socket.
+func foundFile(p *Podman, opts Options) string {
+	if p.remote {
+		return ""
+	}
+	facts := []any{p.url, p.version.String()}
+	return cacheFile(opts, append(facts, fileFacts(append(confFiles(), strings.TrimPrefix(p.url, "unix://")))...)...)
+}
+
+// confFiles are the configuration files Podman reads (containers.conf(5)).
+func confFiles() []string {
 	dirs := []string{"/usr/share/containers", "/etc/containers", "/etc/containers/containers.conf.d"}
 	if home, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(home, "containers"))
 	}
+	var files []string
 	for _, d := range dirs {
 		found, _ := filepath.Glob(filepath.Join(d, "*.conf"))
 		files = append(files, found...)
 	}
-	facts := []any{opts.UID, opts.Root != ""}
+	return files
+}
+
+// fileFacts tells one state of files from another.
+func fileFacts(files []string) []any {
+	var facts []any
 	for _, f := range files {
 		if info, err := os.Stat(f); err == nil {
 			facts = append(facts, f, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return cacheFile(opts, facts...)
+	return facts
 }
 
 // cacheFile names the file for what was learned under these facts in this
@@ -280,7 +301,8 @@ func (p *Podman) adjustOwn(ctx context.Context, binary string, h *host, opts Opt
 // with each container; the runtime is the service's own, so that there only
 // a hint is left.
 func (p *Podman) adjustFound(ctx context.Context, opts Options) error {
-	h := &host{file: cacheFile(opts, p.url, p.version.String())}
+	h := &host{file: foundFile(p, opts)}
+	p.host = h
 	for known := h.load(); ; {
 		if h.Limits {
 			p.limits = containerLimits

@@ -24,7 +24,6 @@ type service struct {
 	done   chan struct{} // closed when the process has ended
 	err    error         // why, once done
 	stderr bytes.Buffer
-	host   *host
 	quit   chan struct{} // ends the keep-alive
 	socket string
 }
@@ -46,7 +45,7 @@ func startService(ctx context.Context, binary string, h *host, opts Options) (*P
 	if len(socket) > socketLimit {
 		return nil, fmt.Errorf("the run folder's path is too long for a socket (%d of at most %d bytes): %s", len(socket), socketLimit, socket)
 	}
-	s := &service{host: h, socket: socket, done: make(chan struct{}), quit: make(chan struct{})}
+	s := &service{socket: socket, done: make(chan struct{}), quit: make(chan struct{})}
 	var args []string
 	if opts.Root != "" {
 		args = append(args, "--root", filepath.Join(opts.Root, "root"), "--runroot", filepath.Join(opts.Root, "runroot"))
@@ -79,7 +78,7 @@ func startService(ctx context.Context, binary string, h *host, opts Options) (*P
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("podman could not be started: %w", err)
 	}
-	p, err := s.connect(ctx)
+	p, err := s.connect(ctx, h)
 	if err != nil {
 		_ = s.stop()
 		return nil, err
@@ -89,15 +88,14 @@ func startService(ctx context.Context, binary string, h *host, opts Options) (*P
 }
 
 // connect waits until the service answers.
-func (s *service) connect(ctx context.Context) (*Podman, error) {
+func (s *service) connect(ctx context.Context, h *host) (*Podman, error) {
 	deadline := time.NewTimer(startUp)
 	defer deadline.Stop()
 	for {
 		if _, err := os.Stat(s.socket); err == nil {
 			p, err := connect(ctx, target{url: "unix://" + s.socket})
 			if err == nil {
-				p.service = s
-				p.limits, p.adjusted = nil, s.host.notes()
+				p.service, p.host, p.adjusted = s, h, h.notes()
 				return p, nil
 			}
 		}
