@@ -37,7 +37,7 @@ func command(args []string, out, errw io.Writer) int {
 		return exitKnown
 	case "hello":
 		return sayHello(out, errw)
-	case string(wire.Write), string(wire.Read):
+	case string(wire.Write), string(wire.Read), string(wire.Erase):
 	default:
 		return misuse(errw, fmt.Errorf("unknown command %q", args[0]))
 	}
@@ -51,6 +51,10 @@ func command(args []string, out, errw io.Writer) int {
 		line, code := writeLine(found, fault)
 		fmt.Fprintf(out, "%s: %s\n", name, line)
 		return code
+	}
+	if op == wire.Erase && fault == nil {
+		fmt.Fprintf(out, "%s: erased\n", name)
+		return exitKnown
 	}
 	line, code := readLine(item, found, fault)
 	fmt.Fprintf(out, "%s: %s\n", name, line)
@@ -125,6 +129,8 @@ func ask(op wire.Op, item wire.Item) (*wire.Found, *wire.Error) {
 		return nil, &wire.Error{Code: wire.CodeIO, Text: "no probe is process 1 of this container"}
 	case op == wire.Write:
 		return newStore().write(item)
+	case op == wire.Erase:
+		return newStore().erase(item)
 	default:
 		return newStore().read(item)
 	}

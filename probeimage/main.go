@@ -43,6 +43,7 @@ and looks for them again, so that you can see what a container keeps.
 
   probe write ITEM KIND PLACE NONCE [--rows N] [--size N] [--mode MODE]
   probe read  ITEM KIND PLACE [NONCE] [--rows N] [--size N] [--mode MODE]
+  probe erase ITEM KIND PLACE
   probe hello
   probe help
 

@@ -163,6 +163,8 @@ func (s *server) answer(line []byte) (reply wire.Reply, leave int) {
 		reply.Found, reply.Error = s.store.write(*req.Item)
 	case wire.Read:
 		reply.Found, reply.Error = s.store.read(*req.Item)
+	case wire.Erase:
+		reply.Found, reply.Error = s.store.erase(*req.Item)
 	case wire.Exit:
 		return reply, req.Code
 	case wire.Crash:
@@ -198,7 +200,7 @@ func decode(line []byte) (wire.Request, *wire.Error) {
 			return req, badRequest("exit code %d: 0 to 255", req.Code)
 		}
 		return req, nil
-	case wire.Write, wire.Read:
+	case wire.Write, wire.Read, wire.Erase:
 		if req.Item == nil {
 			return req, badRequest("%s what? no item", req.Op)
 		}

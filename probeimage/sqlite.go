@@ -30,6 +30,11 @@ const schema = `CREATE TABLE IF NOT EXISTS lab_rows (
 	n     INTEGER NOT NULL
 )`
 
+// databaseFiles are the files SQLite may keep for a database.
+func databaseFiles(path string) []string {
+	return []string{path, path + "-wal", path + "-shm", path + "-journal"}
+}
+
 // writeSQLite adds item.Rows rows in one transaction, making the database and
 // missing folders first. Closing the database afterwards folds the
 // write-ahead log into it, so that at rest one file holds everything.
@@ -41,8 +46,8 @@ func writeSQLite(item wire.Item) (err error) {
 	defer func() {
 		if err != nil && made {
 			// Nothing was there before, and nothing was written.
-			for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-				os.Remove(item.Path + suffix)
+			for _, path := range databaseFiles(item.Path) {
+				os.Remove(path)
 			}
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -86,6 +87,26 @@ func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
 		return nil, fault(err)
 	}
 	return found, nil
+}
+
+// erase takes an item away, a database with the files beside it. One that is
+// not there is gone already.
+func (s *store) erase(item wire.Item) (*wire.Found, *wire.Error) {
+	switch item.Kind {
+	case kindMemory:
+		delete(s.vars, item.Path)
+	case kindFile, kindSQLite:
+		paths := []string{item.Path}
+		if item.Kind == kindSQLite {
+			paths = databaseFiles(item.Path)
+		}
+		for _, path := range paths {
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, fault(err)
+			}
+		}
+	}
+	return s.read(item)
 }
 
 // checkItem says what is wrong with an item, or nil.

@@ -337,3 +337,23 @@ func TestCheckItem(t *testing.T) {
 		require.Equal(t, wire.CodeBadRequest, fault.Code, name)
 	}
 }
+
+func TestErase(t *testing.T) {
+	dir := t.TempDir()
+	s := newStore()
+	for _, item := range []wire.Item{
+		fileItem(filepath.Join(dir, "note"), "n1", ""),
+		rowsItem(filepath.Join(dir, "db"), "n1", 3),
+		{Kind: kindMemory, Path: "visits", Nonce: "n1"},
+	} {
+		mustWrite(t, s, item)
+		for range 2 { // what is gone is gone already
+			found, fault := s.erase(item)
+			require.Nil(t, fault)
+			require.False(t, found.Present)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}

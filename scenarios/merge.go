@@ -127,7 +127,13 @@ func (s *Scenario) Item(name string) (Item, bool) {
 	return Item{}, false
 }
 
-// ItemsOf gives the items a write or read step is about, in the scenario's
+// OnItems tells whether a step is about data items: everything else is about
+// containers, volumes or pods.
+func (s Step) OnItems() bool {
+	return s.Verb == "write" || s.Verb == "read" || s.Verb == "edit" || s.Verb == "erase"
+}
+
+// ItemsOf gives the items a write, read, edit or erase step is about, in the scenario's
 // order.
 func (s *Scenario) ItemsOf(step Step) []Item {
 	if step.Verb == "read" && len(step.Items) == 0 {

@@ -224,11 +224,11 @@ func TestAllVerbs(t *testing.T) {
 		}
 		require.NotEmpty(t, v.Doc)
 	}
-	require.Equal(t, 2*time.Second, s.Steps[26].Delay)
-	require.Equal(t, 7, s.Steps[5].Code)
-	require.Equal(t, 3, s.Steps[20].Code)
+	require.Equal(t, 2*time.Second, s.Steps[28].Delay)
+	require.Equal(t, 7, s.Steps[7].Code)
+	require.Equal(t, 3, s.Steps[22].Code)
 	require.Equal(t, []string{"app"}, s.Variants[0].Targets(s.Steps[0]))
-	require.Equal(t, "other", s.Variants[0].Where(s.Steps[21], s.Data[0]))
+	require.Equal(t, "other", s.Variants[0].Where(s.Steps[23], s.Data[0]))
 }
 
 // everyVerb is a scenario with all steps there are but restart.
@@ -246,6 +246,8 @@ containers:
 steps:
   - run
   - write: note
+  - edit: seed
+  - erase: seed
   - pause
   - unpause
   - kill: {signal: USR1}

@@ -26,7 +26,7 @@ func (d *decoder) simulate(s *Scenario, v *Variant) {
 	for _, step := range v.Steps {
 		verb := d.verbs[step.Verb]
 		switch {
-		case step.Verb == "write" || step.Verb == "read":
+		case step.OnItems():
 			sim.items(step, verb)
 		case step.Refused:
 			if step.Verb == "run" { // a refused run may leave a created container
@@ -62,6 +62,8 @@ func (sim *simulation) items(step Step, verb Verb) {
 		switch {
 		case step.Verb == "write" && item.Seed:
 			sim.d.fault(at(step.Pos), "remove it from the write, or remove its seed: true", "item %q is content of the image: it is not written", item.Name)
+		case step.Verb == "edit" && !item.Seed:
+			sim.d.fault(at(step.Pos), fmt.Sprintf("- write: %s", item.Name), "item %q is not content of the image: it is written, not edited", item.Name)
 		case step.Verb == "write":
 			sim.written[item.Name] = true
 		case !item.Seed && !sim.written[item.Name]:

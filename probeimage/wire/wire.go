@@ -21,6 +21,7 @@ const (
 	Hello Op = "hello" // who are you: Reply.Hello
 	Write Op = "write" // write Item, then answer: Reply.Found is a read-back made at once
 	Read  Op = "read"  // look for Item: Reply.Found
+	Erase Op = "erase" // take Item away: Reply.Found is a look made at once after
 	Exit  Op = "exit"  // leave with code Request.Code, after answering
 	Crash Op = "crash" // leave at once without answering, code Request.Code
 )

@@ -38,7 +38,7 @@ type Plan struct {
 type PlannedStep struct {
 	Index int // the scenario's step, from 1
 	scenarios.Step
-	Nonces   map[string]string // write: item → what this write puts there
+	Nonces   map[string]string // write, edit: item → what this write puts there
 	Last     map[string]string // read: item → what it was last written with
 	Commands []string          // the podman lines a person would type
 
@@ -99,6 +99,11 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 					ps.Nonces[name] = o.Nonce()
 					last[name] = ps.Nonces[name]
 				}
+			case "edit":
+				ps.Nonces = map[string]string{}
+				for _, name := range st.Items {
+					ps.Nonces[name] = o.Nonce()
+				}
 			case "read":
 				ps.Last = maps.Clone(last)
 			}
@@ -114,7 +119,7 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 // Items filled in. A step about no container in particular stays as it is.
 func (p *Plan) split(st scenarios.Step) []scenarios.Step {
 	var parts []scenarios.Step
-	if st.Verb != "write" && st.Verb != "read" {
+	if !st.OnItems() {
 		for _, on := range p.Variant.Each(st) {
 			part := st
 			part.On = on

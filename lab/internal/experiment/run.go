@@ -109,6 +109,8 @@ func (r *runner) step(ctx context.Context, st PlannedStep) error {
 var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) error{
 	"run":     (*runner).run,
 	"write":   (*runner).write,
+	"edit":    (*runner).write,
+	"erase":   (*runner).erase,
 	"read":    (*runner).read,
 	"stop":    (*runner).stop,
 	"start":   (*runner).start,
@@ -312,6 +314,19 @@ func (r *runner) write(ctx context.Context, st PlannedStep, sr *StepRecord) erro
 	for _, name := range st.Items {
 		o := Observation{Item: name, Nonce: st.Nonces[name]}
 		err := r.ask(ctx, st.On, wire.Write, wireItem(r.plan.items[name], o.Nonce), &o)
+		sr.Items = append(sr.Items, o)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erase takes items away.
+func (r *runner) erase(ctx context.Context, st PlannedStep, sr *StepRecord) error {
+	for _, name := range st.Items {
+		o := Observation{Item: name}
+		err := r.ask(ctx, st.On, wire.Erase, wireItem(r.plan.items[name], ""), &o)
 		sr.Items = append(sr.Items, o)
 		if err != nil {
 			return err

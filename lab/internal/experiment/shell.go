@@ -29,8 +29,10 @@ func (w *shellWriter) lines(st PlannedStep) []string {
 	switch st.Verb {
 	case "run":
 		return append(w.before(), w.run(w.plan.container(st.On)))
-	case "write":
+	case "write", "edit":
 		return w.probe(st, "write", st.Nonces)
+	case "erase":
+		return w.probe(st, "erase", nil)
 	case "read":
 		return w.probe(st, "read", st.Last)
 	case "rm":

@@ -91,7 +91,7 @@ func eventSince(p *Plan, at PlannedStep) string {
 		switch {
 		case st.Verb == "write":
 			names = nil
-		case st.Verb != "read" && (st.On == at.On || st.On == ""):
+		case !st.OnItems() && (st.On == at.On || st.On == ""):
 			names = append(names, st.Verb)
 		}
 	}
