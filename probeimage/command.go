@@ -37,6 +37,8 @@ func command(args []string, out, errw io.Writer) int {
 		return exitKnown
 	case "hello":
 		return sayHello(out, errw)
+	case "host-report":
+		return hostReport(args[1:], out, errw)
 	case string(wire.Write), string(wire.Read), string(wire.Erase):
 	default:
 		return misuse(errw, fmt.Errorf("unknown command %q", args[0]))

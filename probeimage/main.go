@@ -45,6 +45,7 @@ and looks for them again, so that you can see what a container keeps.
   probe read  ITEM KIND PLACE [NONCE] [--rows N] [--size N] [--mode MODE]
   probe erase ITEM KIND PLACE
   probe hello
+  probe host-report [PATH…]
   probe help
 
 ITEM is the name printed in front of the answer. KIND is file, sqlite or memory;
@@ -55,7 +56,10 @@ saved: plain, truncate, fsync, atomic or append.
   podman exec NAME /probe write note file /var/lib/app/note.txt monday
   podman exec NAME /probe read note file /var/lib/app/note.txt monday
 
-The work is done by process 1 of the container. Exit codes: 0 the answer is
+The work is done by process 1 of the container, but for host-report: that is
+'lab probe' without the lab, for a container the lab does not fit into.
+
+Exit codes: 0 the answer is
 known, also when it is "lost" or "refused"; 2 wrong usage; 3 unknown.
 `
 

@@ -112,6 +112,7 @@ func newRoot(env *Env) *cobra.Command {
 	root.AddCommand(
 		newRun(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
 		newDoctor(env), newClean(env),
+		newProbe(env), newCompare(env),
 	)
 	for _, c := range root.Commands() {
 		c.Long += "\n\n" + exitTable

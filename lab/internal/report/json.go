@@ -27,31 +27,7 @@ const maxDocument = 256 << 20
 // null. Characters that could steer a terminal are \u escapes, which a JSON
 // reader turns back.
 func JSON(w io.Writer, r *experiment.Report, _ Options) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // "podman < 6" should read as it was written
-	if err := enc.Encode(withoutNulls(r)); err != nil {
-		return fmt.Errorf("write the report as json: %w", err)
-	}
-	if !bytes.ContainsFunc(b.Bytes(), steersJSON) {
-		_, err := w.Write(b.Bytes())
-		return err
-	}
-	var out bytes.Buffer
-	for _, c := range b.String() { // outside ASCII only inside strings
-		switch {
-		case !steersJSON(c):
-			out.WriteRune(c)
-		case c < 0x10000:
-			fmt.Fprintf(&out, `\u%04x`, c)
-		default: // as a surrogate pair
-			c -= 0x10000
-			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
-		}
-	}
-	_, err := w.Write(out.Bytes())
-	return err
+	return Document(w, withoutNulls(r))
 }
 
 // steersJSON leaves out what encoding/json escapes itself and the document's
