@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"persistencelab/lab/internal/compare"
+	"persistencelab/lab/internal/files"
 	"persistencelab/scenarios"
 )
 
@@ -65,7 +66,7 @@ func runCompare(env *Env, first, second, format, file string) error {
 	} else {
 		var out bytes.Buffer
 		if err = pick.Write(&out, c, opts); err == nil {
-			err = writeFile(file, out.Bytes())
+			err = files.Replace(file, out.Bytes())
 		}
 	}
 	switch {

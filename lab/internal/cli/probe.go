@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"persistencelab/lab/internal/files"
 	"persistencelab/probeimage/bootprobe"
 )
 
@@ -55,7 +56,7 @@ func runProbe(env *Env, opts bootprobe.Options, file string, forget bool) error 
 		return err
 	}
 	if file != "" {
-		return writeFile(file, b.Bytes())
+		return files.Replace(file, b.Bytes())
 	}
 	_, err := env.Stdout.Write(b.Bytes())
 	return err
