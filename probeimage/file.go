@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -33,7 +34,11 @@ func writeFile(item wire.Item) error {
 	}
 	switch item.Mode {
 	case modeAtomic:
-		return writeAtomic(dir, item)
+		return writeAside(dir, item, true, true)
+	case modeFsyncRename:
+		return writeAside(dir, item, true, false)
+	case modeRename:
+		return writeAside(dir, item, false, false)
 	case modeAppend:
 		return writeTo(item, os.O_APPEND, pieceBytes, false)
 	case modeTruncate:
@@ -63,10 +68,12 @@ func writeTo(item wire.Item, flag, piece int, sync bool) error {
 	return f.Close()
 }
 
-// writeAtomic leaves either the old content or the new at item.Path, whenever
-// it is interrupted.
-func writeAtomic(dir string, item wire.Item) (err error) {
-	f, err := os.CreateTemp(dir, "."+filepath.Base(item.Path)+".*.tmp")
+// writeAside writes to a temporary file and renames it to item.Path. With the
+// file synced before and the folder after, what is at item.Path is the old
+// content or the new, whenever it is interrupted, and the new once it is
+// answered.
+func writeAside(dir string, item wire.Item, syncFile, syncFolder bool) (err error) {
+	f, err := createAside(dir, item)
 	if err != nil {
 		return err
 	}
@@ -82,13 +89,15 @@ func writeAtomic(dir string, item wire.Item) (err error) {
 	if err := f.Chmod(0o644); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if syncFile {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), item.Path); err != nil {
+	if err := os.Rename(f.Name(), item.Path); err != nil || !syncFolder {
 		return err
 	}
 	d, err := os.Open(dir)
@@ -97,6 +106,38 @@ func writeAtomic(dir string, item wire.Item) (err error) {
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+func createAside(dir string, item wire.Item) (*os.File, error) {
+	return os.CreateTemp(dir, "."+filepath.Base(item.Path)+".*.tmp")
+}
+
+// beginFile opens a file as item.Mode says and writes the first item.UpTo
+// bytes of the note.
+func beginFile(item wire.Item) (f *os.File, err error) {
+	dir := filepath.Dir(item.Path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	switch item.Mode {
+	case modeAtomic, modeFsyncRename, modeRename:
+		f, err = createAside(dir, item)
+	case modeAppend:
+		f, err = os.OpenFile(item.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	default:
+		f, err = os.OpenFile(item.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var note bytes.Buffer
+	if err = writeNote(&note, item.Nonce, item.Size); err == nil {
+		_, err = f.Write(note.Bytes()[:min(item.UpTo, note.Len())])
+	}
+	if err != nil {
+		f.Close()
+	}
+	return f, err
 }
 
 func fill(f *os.File, item wire.Item, piece int) error {
@@ -128,19 +169,27 @@ func readFile(path string) (*wire.Found, error) {
 	}
 	found.SHA256 = hexSum(sum)
 	found.Size = seen.size
+	found.ZeroTail = seen.zeros
 	found.Excerpt = strings.ToValidUTF8(string(seen.bytes), "\uFFFD")
 	return found, nil
 }
 
-// head keeps the first bytes written to it and counts all.
+// head keeps the first bytes written to it and counts all, and the zeros at
+// the end.
 type head struct {
 	limit int
 	bytes []byte
 	size  int64
+	zeros int64
 }
 
 func (h *head) Write(p []byte) (int, error) {
 	h.size += int64(len(p))
+	if rest := bytes.TrimRight(p, "\x00"); len(rest) > 0 {
+		h.zeros = int64(len(p) - len(rest))
+	} else {
+		h.zeros += int64(len(p))
+	}
 	if room := h.limit - len(h.bytes); room > 0 {
 		h.bytes = append(h.bytes, p[:min(room, len(p))]...)
 	}

@@ -19,6 +19,9 @@
 //     too; SIGUSR2 with code 3.
 //   - It holds no file or database open between two requests.
 //
+// As /init of a virtual machine it first makes a system of the bare kernel, and
+// serves on the second serial port (machine.go).
+//
 // With arguments it is what a person types after `podman exec`: see `probe
 // help`.
 package main
@@ -32,6 +35,9 @@ import (
 var version = "unversioned"
 
 func main() {
+	if isInit() {
+		runMachine()
+	}
 	if args := os.Args[1:]; len(args) > 0 {
 		os.Exit(command(args, os.Stdout, os.Stderr))
 	}
@@ -48,10 +54,11 @@ and looks for them again, so that you can see what a container keeps.
   probe host-report [PATH…]
   probe help
 
-ITEM is the name printed in front of the answer. KIND is file, sqlite or memory;
-PLACE is an absolute path, for memory the name of a variable. NONCE is any word:
-write puts it into the content, read compares with it. MODE says how a file is
-saved: plain, truncate, fsync, atomic or append.
+ITEM is the name printed in front of the answer. KIND is file, sqlite, memory or
+fact; PLACE is an absolute path, for memory the name of a variable, for a fact
+boot-id or hostname. NONCE is any word: write puts it into the content, read
+compares with it. MODE says how a file is saved: plain, truncate, fsync, atomic,
+append, rename or fsync-rename.
 
   podman exec NAME /probe write note file /var/lib/app/note.txt monday
   podman exec NAME /probe read note file /var/lib/app/note.txt monday

@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,7 +33,8 @@ func serve(in io.Reader, out, errw io.Writer) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2, syscall.SIGCHLD)
 
-	s := &server{store: newStore(), hello: greet(), leave: make(chan int, 1)}
+	s := &server{store: newStore(), hello: greet(), leave: make(chan int, 1), machine: isInit()}
+	defer s.store.close()
 	if l, err := net.Listen("unix", socketName()); err != nil {
 		fmt.Fprintf(errw, "probe: not reachable from podman exec: %v\n", err)
 	} else {
@@ -79,6 +79,8 @@ type server struct {
 	store *store
 	hello wire.Greeting
 	leave chan int
+	// machine: this is the init of a virtual machine, which can do more.
+	machine bool
 }
 
 // accept serves each caller of the socket that is the probe's own user or
@@ -153,6 +155,10 @@ func (s *server) answer(line []byte) (reply wire.Reply, leave int) {
 		reply.Error = fault
 		return reply, -1
 	}
+	if !s.machine && (req.Op == wire.Sync || req.Op == wire.Begin || req.Op == wire.Reboot) {
+		reply.Error = &wire.Error{Code: wire.CodeUnknownOp, Text: fmt.Sprintf("%s is for the init of a virtual machine", req.Op)}
+		return reply, -1
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch req.Op {
@@ -167,6 +173,12 @@ func (s *server) answer(line []byte) (reply wire.Reply, leave int) {
 		reply.Found, reply.Error = s.store.erase(*req.Item)
 	case wire.Exit:
 		return reply, req.Code
+	case wire.Sync:
+		syscall.Sync()
+	case wire.Begin:
+		reply.Error = s.store.begin(*req.Item)
+	case wire.Reboot:
+		return reply, leaveToReboot
 	case wire.Crash:
 		os.Exit(req.Code)
 	}
@@ -193,14 +205,14 @@ func decode(line []byte) (wire.Request, *wire.Error) {
 		return req, badRequest("not a request: %v", err)
 	}
 	switch req.Op {
-	case wire.Hello:
+	case wire.Hello, wire.Sync, wire.Reboot:
 		return req, nil
 	case wire.Exit, wire.Crash:
 		if req.Code < 0 || req.Code > 255 {
 			return req, badRequest("exit code %d: 0 to 255", req.Code)
 		}
 		return req, nil
-	case wire.Write, wire.Read, wire.Erase:
+	case wire.Write, wire.Read, wire.Erase, wire.Begin:
 		if req.Item == nil {
 			return req, badRequest("%s what? no item", req.Op)
 		}
@@ -216,13 +228,13 @@ func badRequest(format string, args ...any) *wire.Error {
 func greet() wire.Greeting {
 	var instance [8]byte
 	rand.Read(instance[:])
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, _ := bootID()
 	host, _ := os.Hostname()
 	return wire.Greeting{
 		PID:      os.Getpid(),
 		Instance: hex.EncodeToString(instance[:]),
 		Started:  time.Now().UnixNano(),
-		BootID:   strings.TrimSpace(string(boot)),
+		BootID:   boot,
 		Hostname: host,
 		UID:      os.Getuid(),
 		Version:  version,

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
@@ -37,8 +38,12 @@ func databaseFiles(path string) []string {
 
 // writeSQLite adds item.Rows rows in one transaction, making the database and
 // missing folders first. Closing the database afterwards folds the
-// write-ahead log into it, so that at rest one file holds everything.
-func writeSQLite(item wire.Item) (err error) {
+// write-ahead log into it, so that at rest one file holds everything. With
+// settings of its own the item's database stays open, and nothing is folded.
+func (s *store) writeSQLite(item wire.Item) (err error) {
+	if db := s.open[item.Path]; db != nil {
+		return inKernelsWords(addRows(db, item), item.Path)
+	}
 	made, err := prepare(item.Path)
 	if err != nil {
 		return err
@@ -51,27 +56,48 @@ func writeSQLite(item wire.Item) (err error) {
 			}
 		}
 	}()
-	err = withDB(item.Path, "mode=rw"+durable, func(db *sql.DB) error {
-		tx, err := db.Begin()
-		if err != nil {
+	if item.Journal == "" && item.Synchronous == "" {
+		err = withDB(item.Path, "mode=rw"+durable, func(db *sql.DB) error { return addRows(db, item) })
+		return inKernelsWords(err, item.Path)
+	}
+	db, err := openDB(item.Path, "mode=rw"+settings(item))
+	if err != nil {
+		return err
+	}
+	if err := addRows(db, item); err != nil {
+		db.Close()
+		return inKernelsWords(err, item.Path)
+	}
+	s.open[item.Path] = db
+	return nil
+}
+
+// settings are an item's own, SQLite's defaults where it has none.
+func settings(item wire.Item) string {
+	return "&_pragma=busy_timeout(5000)&_pragma=journal_mode(" + cmp.Or(item.Journal, "delete") +
+		")&_pragma=synchronous(" + cmp.Or(item.Synchronous, "full") + ")"
+}
+
+// addRows adds the item's rows in one transaction.
+func addRows(db *sql.DB, item wire.Item) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec(schema); err != nil {
+		return err
+	}
+	add, err := tx.Prepare("INSERT INTO lab_rows (nonce, n) VALUES (?, ?)")
+	if err != nil {
+		return err
+	}
+	for n := range item.Rows {
+		if _, err := add.Exec(item.Nonce, n+1); err != nil {
 			return err
 		}
-		defer tx.Rollback()
-		if _, err := tx.Exec(schema); err != nil {
-			return err
-		}
-		add, err := tx.Prepare("INSERT INTO lab_rows (nonce, n) VALUES (?, ?)")
-		if err != nil {
-			return err
-		}
-		for n := range item.Rows {
-			if _, err := add.Exec(item.Nonce, n+1); err != nil {
-				return err
-			}
-		}
-		return tx.Commit()
-	})
-	return inKernelsWords(err, item.Path)
+	}
+	return tx.Commit()
 }
 
 // prepare makes sure that there is a file at path that can be written, and
@@ -295,11 +321,19 @@ func readRows(path, options string) (*wire.Found, error) {
 
 // withDB opens a database for as long as use runs.
 func withDB(path, options string, use func(*sql.DB) error) error {
-	dsn := url.URL{Scheme: "file", Path: path, RawQuery: options}
-	db, err := sql.Open("sqlite", dsn.String())
+	db, err := openDB(path, options)
 	if err != nil {
 		return err
 	}
-	db.SetMaxOpenConns(1)
 	return errors.Join(use(db), db.Close())
+}
+
+func openDB(path, options string) (*sql.DB, error) {
+	dsn := url.URL{Scheme: "file", Path: path, RawQuery: options}
+	db, err := sql.Open("sqlite", dsn.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
 }

@@ -4,10 +4,13 @@ package main
 
 import (
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"persistencelab/probeimage/wire"
@@ -28,21 +31,27 @@ const (
 	kindFile   = "file"
 	kindSQLite = "sqlite"
 	kindMemory = "memory"
+	kindFact   = "fact"
 
 	modePlain    = "plain"
 	modeTruncate = "truncate"
 	modeFsync    = "fsync"
 	modeAtomic   = "atomic"
 	modeAppend   = "append"
+
+	modeRename      = "rename"       // temporary file, rename; nothing synced
+	modeFsyncRename = "fsync-rename" // the same with the file synced, the folder not
 )
 
 // store holds the variables and knows where everything else is. Its methods
 // expect an item that checkItem let pass.
 type store struct {
-	vars map[string]string // variable → nonce of the last write
+	vars map[string]string  // variable → nonce of the last write
+	open map[string]*sql.DB // databases kept open, by path
+	held []*os.File         // files of writes that were begun and are never finished
 }
 
-func newStore() *store { return &store{vars: map[string]string{}} }
+func newStore() *store { return &store{vars: map[string]string{}, open: map[string]*sql.DB{}} }
 
 func (s *store) write(item wire.Item) (*wire.Found, *wire.Error) {
 	var err error
@@ -50,12 +59,14 @@ func (s *store) write(item wire.Item) (*wire.Found, *wire.Error) {
 	case kindFile:
 		err = writeFile(item)
 	case kindSQLite:
-		err = writeSQLite(item)
+		err = s.writeSQLite(item)
 	case kindMemory:
 		if _, known := s.vars[item.Path]; !known && len(s.vars) >= maxVars {
 			return nil, badRequest("%d variables are enough", maxVars)
 		}
 		s.vars[item.Path] = item.Nonce
+	case kindFact:
+		// Nobody writes a fact; the answer notes it.
 	}
 	if err != nil {
 		return nil, fault(err)
@@ -71,6 +82,8 @@ func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
 		found, err = readFile(item.Path)
 	case kindSQLite:
 		found, err = readSQLite(item.Path)
+	case kindFact:
+		found, err = readFact(item.Path)
 	case kindMemory:
 		found = &wire.Found{}
 		if value, ok := s.vars[item.Path]; ok {
@@ -109,6 +122,49 @@ func (s *store) erase(item wire.Item) (*wire.Found, *wire.Error) {
 	return s.read(item)
 }
 
+// Facts: what the kernel says of itself. Nothing is written; a "write" notes
+// the value, so that a later look can be compared.
+const (
+	factBootID   = "boot-id"
+	factHostname = "hostname"
+)
+
+func readFact(name string) (*wire.Found, error) {
+	value, err := os.Hostname()
+	if name == factBootID {
+		value, err = bootID()
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(value))
+	return &wire.Found{Present: true, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(value)), Excerpt: value}, nil
+}
+
+func bootID() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text)), err
+}
+
+// begin starts a write and leaves it where it is.
+func (s *store) begin(item wire.Item) *wire.Error {
+	f, err := beginFile(item)
+	if err != nil {
+		return fault(err)
+	}
+	s.held = append(s.held, f)
+	syscall.Sync()
+	return nil
+}
+
+// close closes the databases kept open.
+func (s *store) close() {
+	for path, db := range s.open {
+		db.Close()
+		delete(s.open, path)
+	}
+}
+
 // checkItem says what is wrong with an item, or nil.
 func checkItem(op wire.Op, item wire.Item) *wire.Error {
 	switch item.Kind {
@@ -120,13 +176,24 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 		if !word(item.Path) {
 			return badRequest("memory %.80q: the name of a variable is needed", item.Path)
 		}
+	case kindFact:
+		if item.Path != factBootID && item.Path != factHostname {
+			return badRequest("unknown fact %.40q: %s or %s", item.Path, factBootID, factHostname)
+		}
 	default:
-		return badRequest("unknown kind %.40q: file, sqlite or memory", item.Kind)
+		return badRequest("unknown kind %.40q: file, sqlite, memory or fact", item.Kind)
 	}
-	switch item.Mode {
-	case "", modePlain, modeTruncate, modeFsync, modeAtomic, modeAppend:
-	default:
-		return badRequest("unknown mode %.40q: plain, truncate, fsync, atomic or append", item.Mode)
+	for _, word := range []struct {
+		what, value string
+		known       []string
+	}{
+		{"mode", item.Mode, []string{modePlain, modeTruncate, modeFsync, modeAtomic, modeAppend, modeRename, modeFsyncRename}},
+		{"journal", item.Journal, []string{"wal", "delete"}},
+		{"synchronous", item.Synchronous, []string{"off", "normal", "full", "extra"}},
+	} {
+		if word.value != "" && !slices.Contains(word.known, word.value) {
+			return badRequest("unknown %s %.40q: %s", word.what, word.value, strings.Join(word.known, ", "))
+		}
 	}
 	if item.Rows < 0 || item.Rows > maxRows {
 		return badRequest("%d rows: 0 to %d", item.Rows, maxRows)
@@ -134,7 +201,10 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 	if item.Size < 0 || item.Size > maxSize {
 		return badRequest("size %d: 0 to %d bytes", item.Size, maxSize)
 	}
-	if op != wire.Write {
+	if op == wire.Begin && (item.Kind != kindFile || item.UpTo < 0 || item.UpTo > max(item.Size, 0)) {
+		return badRequest("begin is for a file, up to its size")
+	}
+	if op != wire.Write && op != wire.Begin {
 		return nil
 	}
 	if !word(item.Nonce) {
