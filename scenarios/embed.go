@@ -16,19 +16,25 @@ var files embed.FS
 type Lesson struct {
 	Key   string // as in a scenario's lesson:
 	Title string
+	// Order names its scenarios as they build on each other; any others
+	// come after these, by name.
+	Order []string
 }
 
 // Lessons gives the lessons in the study guide's order.
 func Lessons() []Lesson {
 	return []Lesson{
-		{"gone-when-it-restarts", "Gone when it restarts"},
-		{"the-writable-layer-is-temporary", "The writable layer is temporary"},
-		{"disposable-on-purpose", "Disposable on purpose"},
-		{"mounting-something-that-lasts", "Mounting something that lasts"},
-		{"keep-state-out-of-the-compute", "Keep state out of the compute"},
-		{"virtual-machines-lose-it-too", "Virtual machines lose it too"},
-		{"designing-so-restarts-are-safe", "Designing so restarts are safe"},
-		{"why-your-agent-forgot-everything", "Why your agent forgot everything"},
+		{"gone-when-it-restarts", "Gone when it restarts", []string{"memory-goes-first", "stop-and-start", "tmpfs"}},
+		{"the-writable-layer-is-temporary", "The writable layer is temporary", []string{"writable-layer", "restart-is-not-a-reset", "cannot-be-pulled-out"}},
+		{"disposable-on-purpose", "Disposable on purpose", []string{"no-drift"}},
+		{"mounting-something-that-lasts", "Mounting something that lasts", []string{
+			"three-mounts", "named-volume", "bind-mount", "anonymous-volume", "beside-the-mount",
+			"over-image-content", "read-only", "one-volume-two-containers", "what-prune-takes",
+		}},
+		{"keep-state-out-of-the-compute", "Keep state out of the compute", nil},
+		{"virtual-machines-lose-it-too", "Virtual machines lose it too", nil},
+		{"designing-so-restarts-are-safe", "Designing so restarts are safe", nil},
+		{"why-your-agent-forgot-everything", "Why your agent forgot everything", []string{"image-update"}},
 	}
 }
 
@@ -40,10 +46,13 @@ func lessonKeys() []string {
 	return out
 }
 
-// Catalogue gives the built-in scenarios in the study guide's order, by name
-// within a lesson. They are parsed at the first call; callers must not change
-// them. It panics on a built-in file with a fault, which a test rules out.
+// Catalogue gives the built-in scenarios in the study guide's order. They are
+// parsed at the first call; callers must not change them. It panics on a
+// built-in file with a fault, which a test rules out.
 func Catalogue() []*Scenario { return catalogue() }
+
+// maxPerLesson is more scenarios than a lesson will ever have.
+const maxPerLesson = 1000
 
 var catalogue = sync.OnceValue(func() []*Scenario {
 	var all []*Scenario
@@ -54,12 +63,21 @@ var catalogue = sync.OnceValue(func() []*Scenario {
 		}
 		all = append(all, s)
 	}
+	place := map[string]int{}
+	for i, l := range Lessons() {
+		for j, name := range l.Order {
+			place[name] = i*maxPerLesson + j
+		}
+	}
 	order := func(s *Scenario) int {
+		if at, ok := place[s.Name]; ok {
+			return at
+		}
 		i := slices.Index(lessonKeys(), s.Lesson)
 		if i < 0 {
-			return len(lessonKeys())
+			i = len(lessonKeys())
 		}
-		return i
+		return (i+1)*maxPerLesson - 1
 	}
 	slices.SortFunc(all, func(a, b *Scenario) int {
 		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Name, b.Name))

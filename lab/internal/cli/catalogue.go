@@ -111,13 +111,21 @@ func newCheck(env *Env) *cobra.Command {
 				return err
 			}
 			for i, s := range list {
-				fmt.Fprintf(env.Stdout, "%s: ok: %d variants, %d steps, %d data items\n", args[i], len(s.Variants), len(s.Steps), len(s.Data))
+				fmt.Fprintf(env.Stdout, "%s: ok: %s, %s\n", args[i], count(len(s.Variants), "variant"), count(len(s.Data), "data item"))
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringArrayVar(&allow, "allow-host-path", nil, "host folder a scenario may bind-mount (repeatable)")
 	return cmd
+}
+
+// count says how many of a thing there are.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func newNew(env *Env) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"persistencelab/scenarios"
 )
@@ -57,7 +58,11 @@ func placeOf(c scenarios.Container, it scenarios.Item) place {
 // why is one sentence for an outcome whose expectation gives no reason of its
 // own: where the bytes were, and what happened to that place.
 func why(p *Plan, at PlannedStep, item string, o scenarios.Outcome) string {
-	where := placeOf(p.container(at.On), p.items[item])
+	it, c := p.items[item], p.container(at.On)
+	if it.Seed {
+		return whySeed(p, at, c, it, o)
+	}
+	where := placeOf(c, it)
 	event := eventSince(p, at)
 	switch o {
 	case scenarios.Survived:
@@ -81,6 +86,32 @@ func why(p *Plan, at PlannedStep, item string, o scenarios.Outcome) string {
 		return "something is there, but not what was last written"
 	}
 	return "it could not be looked at, so nothing is said of it"
+}
+
+// whySeed is why for content of the image, which no event can change: only
+// what covers it, and what the container's own layer has instead of it.
+func whySeed(p *Plan, at PlannedStep, c scenarios.Container, it scenarios.Item, o scenarios.Outcome) string {
+	m := mountOver(c, it.Path)
+	switch {
+	case m != nil && o == scenarios.Survived:
+		return fmt.Sprintf("podman copied it from the image into the empty %s at its first use", m.Kind)
+	case m != nil && o == scenarios.Lost:
+		return fmt.Sprintf("the image has it, but the %s mounted at %s covers it", m.Kind, m.Target)
+	case o == scenarios.Survived:
+		return "it is in the image, which no container can change"
+	case o == scenarios.Lost:
+		return "the image still has it; the container's writable layer holds a mark that it was deleted"
+	case o == scenarios.Changed && updatedBefore(p, at):
+		return "the container is of another image than the first one was"
+	case o == scenarios.Changed:
+		return "the container's writable layer holds a changed copy; the image's file is as it was"
+	}
+	return "it could not be looked at, so nothing is said of it"
+}
+
+// updatedBefore tells whether the image was built anew before a checkpoint.
+func updatedBefore(p *Plan, at PlannedStep) bool {
+	return slices.ContainsFunc(p.Steps[:at.seq], func(st PlannedStep) bool { return st.Verb == "rebuild" })
 }
 
 // eventSince names what happened to the checkpoint's container between the
