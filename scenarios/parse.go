@@ -115,6 +115,7 @@ func scenarioFields() []field[draft] {
 		}}),
 		must(textField("name", "a short name, unique among scenarios", slugText, func(s *draft) *string { return &s.Name })),
 		must(textField("title", "one line: what it shows", lineText, func(s *draft) *string { return &s.Title })),
+		wordField("machine", "vm: all of it happens in a virtual machine; without: in containers", []string{VirtualMachine}, func(s *draft, w string) { s.Machine = w }),
 		{name: "lesson", doc: "the lesson it belongs to", schema: schema{"enum": lessonKeys()}, read: func(d *decoder, n *yaml.Node, s *draft) {
 			s.Lesson, _ = d.word(n, "lesson", lessonKeys())
 		}},
@@ -180,6 +181,10 @@ func (d *decoder) scenario(root *yaml.Node, s *Scenario) {
 	if root.Kind != yaml.MappingNode {
 		return
 	}
+	d.machineKeys(s, seen)
+	if s.Machine != "" {
+		top.inline.Name = MachineName
+	}
 	if top.containers == nil {
 		s.Containers = []Container{top.inline}
 	} else {
@@ -226,6 +231,7 @@ func (d *decoder) variants(top draft) {
 			v.inline = *only // what the variant says goes over what the scenario said
 		}
 		seen := readMap(d, e.value, "variant "+strconv.Quote(name), variantTable(), &v)
+		d.machineKeys(s, seen)
 		d.variantExpectAt[name] = v.expectAt
 		s.Variants = append(s.Variants, d.merge(s, Variant{Pos: pos(e.key), Name: name, Explain: v.explain}, v, seen))
 	}

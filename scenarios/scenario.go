@@ -27,6 +27,7 @@ type Scenario struct {
 
 	Name     string // [a-z0-9-]+, unique in the catalogue
 	Title    string
+	Machine  string // "" for containers, VirtualMachine
 	Lesson   string // key of the lesson it belongs to, "" for none
 	About    string // Markdown
 	Question string
@@ -60,6 +61,7 @@ const (
 	File   ItemKind = "file"   // bytes at Path
 	SQLite ItemKind = "sqlite" // Rows rows in the SQLite database at Path
 	Memory ItemKind = "memory" // a value held in the memory of process 1
+	Fact   ItemKind = "fact"   // what the kernel says of itself; a write notes it, nothing is written
 )
 
 // Item is one named thing that is written and looked for again.
@@ -67,10 +69,15 @@ type Item struct {
 	Pos  Position
 	Name string
 	Kind ItemKind
-	Path string // absolute path in the container; for Memory the variable's name
+	Path string // absolute path in the container; for Memory the variable's name, for Fact boot-id or hostname
 	Rows int    // SQLite: rows one write adds
 	Size int    // File: bytes to write, 0 for a short note
 	Mode WriteMode
+
+	// SQLite: with either set, the database stays open from the first write
+	// on, as a service keeps it; SQLite's own default for the other.
+	Journal     string // "", wal, delete
+	Synchronous string // "", off, normal, full, extra
 
 	// Seed: the item is content of the image, not written by the first
 	// write: "survived" then means "as the image has it".
@@ -93,6 +100,9 @@ const (
 	Fsync    WriteMode = "fsync"    // plain, then fsync of the file
 	Atomic   WriteMode = "atomic"   // temporary file, fsync, rename, fsync of the folder
 	Append   WriteMode = "append"   // add to the end
+
+	Rename      WriteMode = "rename"       // temporary file, rename; nothing is synced
+	FsyncRename WriteMode = "fsync-rename" // temporary file, fsync, rename; the folder is not synced
 )
 
 // Loss is how much of an item its owner can do without.
@@ -138,6 +148,7 @@ type Container struct {
 	Name   string
 	Image  *Image // nil: the probe image as it is
 	Mounts []Mount
+	Disks  []Disk // of a virtual machine, which has none of the rest
 
 	ReadOnly      bool
 	ReadOnlyTmpfs *bool  // nil: Podman's default (true)
@@ -197,7 +208,12 @@ type Step struct {
 	Code    int               // crash: the exit code
 	Refused bool              // the event is expected to be refused by Podman; being refused is then what happened
 	Files   map[string]string // rebuild: changed image content
-	Delay   time.Duration     // wait
+	Delay   time.Duration     // wait, power-cut
+	Times   int               // write: how many times over; 0 for once
+	Live    bool              // snapshot: memory and all, of a running machine
+	Overlay bool              // snapshot: as a new file on top of the old one
+	During  string            // power-cut: the file item that is being written
+	At      int               // power-cut: after how many bytes of it
 }
 
 // Outcome is what became of one item at one checkpoint.

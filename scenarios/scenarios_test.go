@@ -215,7 +215,7 @@ variants:
 func TestAllVerbs(t *testing.T) {
 	s := parse(t, everyVerb)
 	used := map[string]bool{}
-	for _, step := range s.Steps {
+	for _, step := range append(s.Steps[:len(s.Steps):len(s.Steps)], parse(t, everyMachineVerb).Steps...) {
 		used[step.Verb] = true
 	}
 	for _, v := range scenarios.Verbs() {
@@ -230,6 +230,44 @@ func TestAllVerbs(t *testing.T) {
 	require.Equal(t, []string{"app"}, s.Variants[0].Targets(s.Steps[0]))
 	require.Equal(t, "other", s.Variants[0].Where(s.Steps[23], s.Data[0]))
 }
+
+// everyMachineVerb is a scenario with all steps that happen to a virtual
+// machine.
+const everyMachineVerb = `
+version: 1
+name: x
+title: X
+machine: vm
+data:
+  note: {file: /data/note, mode: fsync-rename, size: 64KiB}
+  rows: {sqlite: /data/app.db, journal: wal, synchronous: normal}
+  boot: {fact: boot-id}
+disks:
+  - {durable: data, target: /data, options: [noauto_da_alloc]}
+  - {instance-store: scratch, target: /scratch}
+  - {durable: own, target: /own, flush: lies}
+steps:
+  - boot
+  - write
+  - write: {items: rows, times: 20}
+  - sync
+  - snapshot: {to: warm, live: true}
+  - rollback: warm
+  - reboot
+  - stop
+  - snapshot: cold
+  - rollback: cold
+  - start
+  - power-cut: {during: note, at: 20KiB}
+  - start
+  - power-cut: 10s
+  - start
+  - terminate
+  - boot
+  - read: at the end
+expect:
+  at the end: {note: survived, rows: changed, boot: changed}
+`
 
 // everyVerb is a scenario with all steps there are but restart.
 const everyVerb = `

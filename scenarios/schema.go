@@ -13,6 +13,7 @@ func Schema() ([]byte, error) {
 	root["description"] = "Mounts, data, steps and expectations of one persistence experiment. lab check FILE checks more than this schema can."
 	root["$defs"] = schema{
 		"mounts":     mountSchema(),
+		"disks":      disksSchema(),
 		"containers": namedSchema(objName, objectSchema(containerFields())),
 		"data":       itemSchema(),
 		"steps":      stepSchema(),

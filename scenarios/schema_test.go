@@ -40,6 +40,7 @@ func TestSchemaAcceptsScenarios(t *testing.T) {
 	}
 	require.NoError(t, check.file(scenarios.Starter("x")))
 	require.NoError(t, check.file([]byte(everyVerb)))
+	require.NoError(t, check.file([]byte(everyMachineVerb)))
 }
 
 // And it refuses faults of shape. Faults of sense only Parse can find.

@@ -117,6 +117,12 @@ func (sim *simulation) onTargets(step Step, verb Verb) {
 		if step.Verb == "restore" && step.From != "" {
 			verb.from = absent // from an archive it is a new container
 		}
+		if verb.place == inMachines && (step.Verb == "snapshot" || step.Verb == "rollback") {
+			verb.from = stopped
+			if sim.v.LiveSnapshot(step) {
+				verb.from = running
+			}
+		}
 		if !step.Replace {
 			sim.require(step, verb, name)
 		}
@@ -222,6 +228,13 @@ func (sim *simulation) require(step Step, verb Verb, name string) {
 	}
 	if len(sim.v.Containers) > 1 {
 		before += ": " + name
+	}
+	if sim.s.Machine != "" {
+		if word, ok := map[string]string{"run": "boot", "rm": "terminate"}[before]; ok {
+			before = word
+		}
+		sim.d.fault(at(step.Pos), fmt.Sprintf("put \"- %s\" before it", before), "%s: the machine %s", step.Verb, sim.describe(name))
+		return
 	}
 	sim.d.fault(at(step.Pos), fmt.Sprintf("put \"- %s\" before it", before), "%s: container %q %s", step.Verb, name, sim.describe(name))
 }

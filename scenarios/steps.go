@@ -24,6 +24,7 @@ type Verb struct {
 	scope   scope
 	from    state // what the containers it is about must be
 	to      state // what they are then; 0 for unchanged
+	place   verbPlace
 }
 
 // scope says which containers a step changes.
@@ -68,21 +69,21 @@ func Verbs() []Verb {
 	pod := must(textField("pod", "the pod", objName, func(s *Step) *string { return &s.Pod }))
 	event := func(more ...field[Step]) []field[Step] { return append([]field[Step]{on, refused}, more...) }
 
-	return []Verb{
+	return append([]Verb{
 		{Name: "run", Doc: "podman run: a new container from the image", Event: true, Bare: "on", also: []string{"up", "create"}, scope: targets, from: absent, to: running,
 			options: event(
 				textField("image", "an image that a commit or import step made, instead of the container's own", objName, func(s *Step) *string { return &s.Image }),
 				boolField("replace", "podman run --replace: take the place of the one that is there", func(s *Step, b bool) { s.Replace = b }))},
-		{Name: "write", Doc: "write data items, each with fresh content, and read them back at once", Bare: "items", also: []string{"save", "put"}, scope: targets, from: running,
-			options: []field[Step]{items, on}},
-		{Name: "read", Doc: "look for data items: a checkpoint, a column of the table", Bare: "label", also: []string{"look", "check", "get"}, scope: targets, from: running,
+		{Name: "write", Doc: "write data items, each with fresh content, and read them back at once", place: anywhere, Bare: "items", also: []string{"save", "put"}, scope: targets, from: running,
+			options: []field[Step]{items, on, intField("times", "how many times over, each write acknowledged by itself; without: once", 1, 1000, func(s *Step) *int { return &s.Times })}},
+		{Name: "read", Doc: "look for data items: a checkpoint, a column of the table", place: anywhere, Bare: "label", also: []string{"look", "check", "get"}, scope: targets, from: running,
 			options: []field[Step]{must(textField("label", "the checkpoint's name", lineText, func(s *Step) *string { return &s.Label })), items, on}},
 		{Name: "edit", Doc: "change image content (an item with seed: true) by hand, in the container", Bare: "items", also: []string{"modify", "change"}, scope: targets, from: running,
 			options: []field[Step]{must(items), on}},
 		{Name: "erase", Doc: "take items away by hand, in the container", Bare: "items", also: []string{"unlink"}, scope: targets, from: running,
 			options: []field[Step]{must(items), on}},
-		{Name: "stop", Doc: "podman stop", Event: true, Bare: "on", scope: targets, from: running, to: stopped, options: event()},
-		{Name: "start", Doc: "podman start: the same container again", Event: true, Bare: "on", scope: targets, from: created | stopped, to: running, options: event()},
+		{Name: "stop", Doc: "podman stop", place: anywhere, Event: true, Bare: "on", scope: targets, from: running, to: stopped, options: event()},
+		{Name: "start", Doc: "podman start: the same container again", place: anywhere, Event: true, Bare: "on", scope: targets, from: created | stopped, to: running, options: event()},
 		{Name: "restart", Doc: "podman restart: the same container, a new process", Event: true, Bare: "on", also: []string{"reboot"}, scope: targets, from: created | running | stopped, to: running, options: event()},
 		{Name: "kill", Doc: "podman kill: a signal to process 1, KILL unless signal says another", Event: true, Bare: "on", scope: targets, from: running, to: stopped,
 			options: event(wordField("signal", "the signal", []string{"KILL", "TERM", "INT", "HUP", "QUIT", "USR1", "USR2"}, func(s *Step, w string) { s.Signal = w }))},
@@ -115,9 +116,9 @@ func Verbs() []Verb {
 		{Name: "pod restart", Doc: "podman pod restart", Event: true, Bare: "pod", scope: members, from: created | running | stopped, to: running, options: []field[Step]{pod, refused}},
 		{Name: "pod rm", Doc: "podman pod rm -f: the pod and its containers", Event: true, Bare: "pod", scope: members, from: whatever, to: absent, options: []field[Step]{pod, refused}},
 		{Name: "service restart", Doc: "the Podman service ends and starts again", Event: true, options: []field[Step]{refused}},
-		{Name: "wait", Doc: "let time pass", Bare: "for", also: []string{"sleep"},
+		{Name: "wait", Doc: "let time pass", place: anywhere, Bare: "for", also: []string{"sleep"},
 			options: []field[Step]{must(durationField("for", "how long", maxDelay, func(s *Step) *time.Duration { return &s.Delay }))}},
-	}
+	}, machineVerbs()...)
 }
 
 // needs lists the verb's required options.

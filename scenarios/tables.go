@@ -20,6 +20,8 @@ func containerFields() []field[Container] {
 	return []field[Container]{
 		{name: "mounts", doc: "what is mounted where; none: only the writable layer", schema: schema{"$ref": "#/$defs/mounts"},
 			read: func(d *decoder, n *yaml.Node, c *Container) { d.mounts(n, &c.Mounts) }},
+		{name: "disks", doc: "the disks of a virtual machine", schema: schema{"$ref": "#/$defs/disks"},
+			read: func(d *decoder, n *yaml.Node, c *Container) { c.Disks = d.disks(n) }},
 		{name: "image", doc: "what is added to the probe image: VOLUME lines, files, USER", schema: objectSchema(imageFields()),
 			read: func(d *decoder, n *yaml.Node, c *Container) {
 				c.Image = &Image{Pos: pos(n)}
@@ -103,10 +105,13 @@ func itemKinds() []itemKind {
 	}
 	return []itemKind{
 		{File, "a file at this path", path("file"), pathSchema(), []string{"mode", "size", "seed"}},
-		{SQLite, "rows in the SQLite database at this path", path("sqlite"), pathSchema(), []string{"rows"}},
+		{SQLite, "rows in the SQLite database at this path", path("sqlite"), pathSchema(), []string{"rows", "journal", "synchronous"}},
 		{Memory, "a value of this name in the memory of process 1", func(d *decoder, n *yaml.Node) (string, bool) {
 			return d.text(n, "memory", itemName)
 		}, itemName.schema(), nil},
+		{Fact, "what the kernel says of itself; a write only notes it", func(d *decoder, n *yaml.Node) (string, bool) {
+			return d.word(n, "fact", facts())
+		}, schema{"enum": facts()}, nil},
 	}
 }
 
@@ -114,21 +119,11 @@ func itemKinds() []itemKind {
 // itemKinds, the rest is for all.
 func itemFields() []field[Item] {
 	return []field[Item]{
-		wordField("mode", "how it is written", []string{string(Plain), string(Truncate), string(Fsync), string(Atomic), string(Append)}, func(i *Item, s string) { i.Mode = WriteMode(s) }),
-		{name: "size", doc: "bytes to write, like 4096, 64KiB or 10MiB; without: a short note", schema: schema{"type": []any{"integer", "string"}},
-			read: func(d *decoder, n *yaml.Node, i *Item) {
-				s, ok := d.scalar(n, "size", "a number of bytes")
-				if !ok {
-					return
-				}
-				size, err := parseSize(s)
-				if err != nil || size < 1 || size > maxItemSize {
-					d.fault(n, "write it like 4096, 64KiB or 10MiB", "size must be a number of bytes up to 1GiB, not %q", shorten(s))
-					return
-				}
-				i.Size = size
-			}},
+		wordField("mode", "how it is written", []string{string(Plain), string(Truncate), string(Fsync), string(Atomic), string(Append), string(Rename), string(FsyncRename)}, func(i *Item, s string) { i.Mode = WriteMode(s) }),
+		sizeField("size", "bytes to write, like 4096, 64KiB or 10MiB; without: a short note", 1, func(i *Item) *int { return &i.Size }),
 		intField("rows", "rows one write adds; without: 1", 1, 100_000, func(i *Item) *int { return &i.Rows }),
+		wordField("journal", "SQLite's journal_mode; the database then stays open, as a service keeps it", []string{"wal", "delete"}, func(i *Item, s string) { i.Journal = s }),
+		wordField("synchronous", "SQLite's synchronous; the database then stays open, as a service keeps it", []string{"off", "normal", "full", "extra"}, func(i *Item, s string) { i.Synchronous = s }),
 		boolField("seed", "it is content of the image, never written: survived then means as the image has it", func(i *Item, b bool) { i.Seed = b }),
 		textField("on", "the container it is written in", objName, func(i *Item) *string { return &i.On }),
 		{name: "acceptable_loss", doc: "how much of it its owner can do without: none, all, or a time like 1m", schema: schema{"anyOf": []any{schema{"enum": []any{"none", "all"}}, schema{"type": "string", "pattern": durationPattern}}},
@@ -154,6 +149,26 @@ func itemFields() []field[Item] {
 }
 
 const maxItemSize = 1 << 30
+
+// facts are what the kernel can be asked.
+func facts() []string { return []string{"boot-id", "hostname"} }
+
+// sizeField is a number of bytes, at least least.
+func sizeField[T any](name, doc string, least int, at func(*T) *int) field[T] {
+	return field[T]{name: name, doc: doc, schema: schema{"type": []any{"integer", "string"}},
+		read: func(d *decoder, n *yaml.Node, into *T) {
+			s, ok := d.scalar(n, name, "a number of bytes")
+			if !ok {
+				return
+			}
+			size, err := parseSize(s)
+			if err != nil || size < least || size > maxItemSize {
+				d.fault(n, "write it like 4096, 64KiB or 10MiB", "%s must be a number of bytes up to 1GiB, not %q", name, shorten(s))
+				return
+			}
+			*at(into) = size
+		}}
+}
 
 func parseSize(s string) (int, error) {
 	unit := 1

@@ -28,6 +28,11 @@ func (d *decoder) validate(s *Scenario, seen map[string]*yaml.Node) {
 		d.containersOf(s, v)
 		faults := len(d.errs)
 		d.references(s, v)
+		if s.Machine != "" {
+			d.machineOf(s, v)
+		} else if i := slices.IndexFunc(v.Containers, func(c Container) bool { return len(c.Disks) > 0 }); i >= 0 {
+			d.fault(at(v.Containers[i].Disks[0].Pos), "add machine: vm at the top, or use mounts", "disks are a virtual machine's")
+		}
 		if !d.brokenSteps && len(d.errs) == faults {
 			d.simulate(s, v)
 		}
@@ -160,13 +165,16 @@ func (v *Variant) namedVolumes() []string {
 }
 
 // source says which verb's To a verb's From takes up.
-var source = map[string]string{"import": "export", "volume import": "volume export", "cp": "cp", "restore": "checkpoint"}
+var source = map[string]string{"import": "export", "volume import": "volume export", "cp": "cp", "restore": "checkpoint", "rollback": "snapshot"}
 
 // references checks that what steps name exists.
 func (d *decoder) references(s *Scenario, v *Variant) {
 	volumes, containers := v.namedVolumes(), containerNames(v.Containers)
 	labels := map[string]int{}
 	for i, step := range v.Steps {
+		if d.misplaced(s, step, d.verbs[step.Verb]) {
+			continue
+		}
 		if step.On != "" && !slices.Contains(containers, step.On) {
 			d.fault(d.find(step.Pos, "on", step.On), suggest(step.On, containers), "%s names a container the scenario does not have: %q", step.Verb, step.On)
 		}
