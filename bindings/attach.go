@@ -22,7 +22,10 @@ func (p *Podman) Attach(ctx context.Context, nameOrID string) (io.ReadWriteClose
 	}
 	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"tcp"}}
 	// The stream outlives the call that opened it.
-	res, err := p.do(context.WithoutCancel(ctx), http.MethodPost, "/containers/%s/attach", query, header, nil, nameOrID)
+	opening, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, abandon)
+	defer stop()
+	res, err := p.do(opening, http.MethodPost, "/containers/%s/attach", query, header, nil, nameOrID)
 	if err != nil {
 		return nil, p.fail(ctx, err, "container", nameOrID)
 	}

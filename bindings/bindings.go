@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/blang/semver/v4"
 	podman "github.com/containers/podman/v5/pkg/bindings"
@@ -34,6 +35,7 @@ import (
 // Podman is a connection to one Podman service. It implements engine.Engine.
 type Podman struct {
 	conn     context.Context // carries Podman's client; joined with the caller's context per call
+	hangUp   context.CancelFunc
 	url      string
 	remote   bool // the service is on another machine, or in a virtual one
 	version  semver.Version
@@ -49,22 +51,57 @@ type Podman struct {
 
 var _ engine.Engine = (*Podman)(nil)
 
+// answerTime bounds the first question to a service. One that is started by
+// its socket, rootless, on a slow disk, takes seconds.
+const answerTime = 20 * time.Second
+
 // connect opens a connection to the service at t. It does not retry.
 func connect(ctx context.Context, t target) (*Podman, error) {
-	// The bindings keep their client in the context they return; its
-	// deadline and cancellation must not be those of one call.
-	conn, err := podman.NewConnectionWithOptions(context.WithoutCancel(ctx), podman.Options{
-		URI: t.url, Identity: t.identity, Machine: t.machine,
-	})
-	if err != nil {
-		return nil, &engine.UnreachableError{URL: t.url, Err: kernelWords(err)}
+	type answer struct {
+		conn context.Context
+		err  error
 	}
-	p := &Podman{conn: conn, url: t.url, factsDone: make(chan struct{})}
+	answers := make(chan answer, 1)
+	// The bindings keep their client in the context they return, so that this
+	// one is cancelled only when nothing came of it. What it takes to get
+	// through ssh does not heed it at all.
+	lasting, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		conn, err := podman.NewConnectionWithOptions(lasting, podman.Options{
+			URI: t.url, Identity: t.identity, Machine: t.machine,
+		})
+		answers <- answer{conn, err}
+	}()
+	deadline := time.NewTimer(answerTime)
+	defer deadline.Stop()
+	var conn context.Context
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			abandon()
+			return nil, &engine.UnreachableError{URL: t.url, Err: kernelWords(a.err)}
+		}
+		conn = a.conn
+	case <-ctx.Done():
+		abandon()
+		return nil, context.Cause(ctx)
+	case <-deadline.C:
+		abandon()
+		return nil, &engine.UnreachableError{URL: t.url, Err: &SilentError{After: answerTime}}
+	}
+	p := &Podman{conn: conn, hangUp: abandon, url: t.url, factsDone: make(chan struct{})}
 	p.remote = t.machine || !strings.HasPrefix(t.url, "unix:")
 	if v := podman.ServiceVersion(conn); v != nil {
 		p.version = *v
 	}
 	return p, nil
+}
+
+// SilentError: something accepts connections there and never answers.
+type SilentError struct{ After time.Duration }
+
+func (e *SilentError) Error() string {
+	return fmt.Sprintf("something listens there, but gave no answer within %s", e.After)
 }
 
 // sendLogs sends what Podman's client logs to w; nil discards it. Its
@@ -190,8 +227,9 @@ func (p *Podman) unsupported(what, needs string) error {
 // Local implements engine.Engine.
 func (p *Podman) Local() bool { return !p.remote }
 
-// Close lets go of the service, if the lab started it.
+// Close lets go of the connection, and of the service, if the lab started it.
 func (p *Podman) Close() error {
+	defer p.hangUp()
 	if p.service != nil {
 		return p.service.stop()
 	}

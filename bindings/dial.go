@@ -30,6 +30,10 @@ type Options struct {
 	RunDir string
 	// CacheDir keeps what was learned of this host; "" to learn anew.
 	CacheDir string
+	// RunID is the run's id: a throw-away container carries it in its label
+	// and name. Journal is told of that container; both may be empty.
+	RunID   string
+	Journal Journal
 	// Image is what a throw-away container is made of, to learn what this
 	// host refuses.
 	Image engine.Image
@@ -38,6 +42,16 @@ type Options struct {
 	Root string
 
 	Log io.Writer // what Podman's client logs; nil to drop it
+}
+
+// Journal is told what Dial does before Dial does it, so that it can be undone
+// after any end of this process. An error ends Dial.
+type Journal interface {
+	// Reached: what follows is made by the service at url; own when the lab
+	// started that service.
+	Reached(url string, own bool) error
+	Add(kind, name string) error
+	Gone(kind, name string) error
 }
 
 // target is one place where a service may answer.
@@ -90,11 +104,21 @@ func Dial(ctx context.Context, opts Options) (*Podman, error) {
 	return startOwn(ctx, opts)
 }
 
+func (o *Options) reached(p *Podman) error {
+	if o.Journal == nil {
+		return nil
+	}
+	return o.Journal.Reached(p.Service())
+}
+
 // connectFound connects to somebody else's service and learns what it takes
 // for containers to start there.
 func connectFound(ctx context.Context, t target, opts Options) (*Podman, error) {
 	p, err := connect(ctx, t)
 	if err != nil {
+		return nil, err
+	}
+	if err := opts.reached(p); err != nil {
 		return nil, err
 	}
 	if err := p.adjustFound(ctx, opts); err != nil {
@@ -174,7 +198,14 @@ func startOwn(ctx context.Context, opts Options) (*Podman, error) {
 		h.Version = versionOf(binary)
 	}
 	p, err := startService(ctx, binary, h, opts)
-	if err == nil && !known {
+	if err != nil {
+		return nil, err
+	}
+	if err := opts.reached(p); err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	if !known {
 		p, err = p.adjustOwn(ctx, binary, h, opts)
 	}
 	if err != nil {

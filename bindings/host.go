@@ -248,29 +248,46 @@ func classify(err error) refusal {
 	return refusedOtherwise
 }
 
-// tryContainer runs one throw-away container.
-func (p *Podman) tryContainer(ctx context.Context, img engine.Image) error {
-	if err := p.EnsureImage(ctx, img); err != nil {
+// tryContainer runs one throw-away container. It is removed also where the
+// call that makes it was broken off.
+func (p *Podman) tryContainer(ctx context.Context, opts Options) error {
+	if err := p.EnsureImage(ctx, opts.Image); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("lab-preflight-%d-%d", os.Getpid(), time.Now().UnixNano())
+	run := opts.RunID
+	if run == "" {
+		run = fmt.Sprintf("preflight-%d", os.Getpid())
+	}
+	name := fmt.Sprintf("lab-%s-preflight-%d", run, time.Now().UnixNano())
+	if opts.Journal != nil {
+		if err := opts.Journal.Add("container", name); err != nil {
+			return err
+		}
+	}
 	id, err := p.Create(ctx, engine.ContainerSpec{
-		Name: name, Image: img.Ref, Labels: map[string]string{"lab.run": "preflight"},
+		Name: name, Image: opts.Image.Ref, Labels: map[string]string{"lab.run": run},
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = p.Start(ctx, id)
 	}
-	err = p.Start(ctx, id)
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	return errors.Join(err, p.Remove(clean, id, engine.RemoveOptions{Force: true, Volumes: true}))
+	left := p.Remove(clean, name, engine.RemoveOptions{Force: true, Volumes: true})
+	var missing *engine.NotFoundError
+	if errors.As(left, &missing) {
+		left = nil
+	}
+	if left == nil && ctx.Err() == nil && opts.Journal != nil {
+		left = opts.Journal.Gone("container", name)
+	}
+	return errors.Join(err, left)
 }
 
 // adjustOwn learns, one refusal at a time, what a service of the lab's own
 // must be told on this host, and gives a connection to one that was told.
 func (p *Podman) adjustOwn(ctx context.Context, binary string, h *host, opts Options) (*Podman, error) {
 	for {
-		err := p.tryContainer(ctx, opts.Image)
+		err := p.tryContainer(ctx, opts)
 		if err == nil {
 			h.save()
 			return p, nil
@@ -310,7 +327,7 @@ func (p *Podman) adjustFound(ctx context.Context, opts Options) error {
 		if known {
 			break
 		}
-		err := p.tryContainer(ctx, opts.Image)
+		err := p.tryContainer(ctx, opts)
 		if err == nil {
 			h.save()
 			break

@@ -36,15 +36,9 @@ const idle = 30 * time.Second
 // slow disk takes seconds at its first start.
 const startUp = 30 * time.Second
 
-// socketLimit is what fits into sockaddr_un on every system.
-const socketLimit = 100
-
 // startService starts a service and connects to it.
 func startService(ctx context.Context, binary string, h *host, opts Options) (*Podman, error) {
 	socket := filepath.Join(opts.RunDir, "podman.sock")
-	if len(socket) > socketLimit {
-		return nil, fmt.Errorf("the run folder's path is too long for a socket (%d of at most %d bytes): %s", len(socket), socketLimit, socket)
-	}
 	s := &service{socket: socket, done: make(chan struct{}), quit: make(chan struct{})}
 	var args []string
 	if opts.Root != "" {

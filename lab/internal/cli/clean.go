@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"persistencelab/lab/engine"
+	"persistencelab/bindings"
 	"persistencelab/lab/internal/experiment"
 )
 
@@ -34,12 +34,18 @@ func runClean(ctx context.Context, env *Env, flags engineFlags) error {
 	if err != nil {
 		return err
 	}
-	failed := false
-	for _, folder := range dead {
-		removed, left, err := cleanRun(ctx, env, flags, folder)
-		if err != nil {
-			return fmt.Errorf("run %s: %w", filepath.Base(folder), err)
+	defer func() {
+		for _, d := range dead {
+			d.close()
 		}
+	}()
+	var first error
+	failed := false
+	for _, d := range dead {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		removed, left, err := d.clean(ctx, env, flags)
 		for _, r := range removed {
 			fmt.Fprintf(env.Stdout, "removed %s\n", r)
 		}
@@ -47,35 +53,66 @@ func runClean(ctx context.Context, env *Env, flags engineFlags) error {
 			failed = true
 			fmt.Fprintf(env.Stderr, "lab: error: not removed: %s\n", l)
 		}
-		if len(left) == 0 {
-			fmt.Fprintf(env.Stdout, "removed run %s\n", filepath.Base(folder))
+		switch {
+		case err == nil && len(left) == 0:
+			fmt.Fprintf(env.Stdout, "removed run %s\n", d.id)
+		case err != nil && first == nil:
+			first = fmt.Errorf("run %s: %w", d.id, err)
+		case err != nil:
+			fmt.Fprintf(env.Stderr, "lab: error: run %s: %s\n", d.id, err)
 		}
 	}
-	if failed {
+	switch {
+	case first != nil:
+		return first
+	case failed:
 		return &resultError{code: exitUnknown, hint: "podman ps -a --filter label=" + experiment.RunLabel}
-	}
-	if len(dead) == 0 {
+	case len(dead) == 0:
 		fmt.Fprintln(env.Stdout, "nothing to remove")
 	}
 	return nil
 }
 
-// cleanRun removes one dead run on the engine it ran on.
-func cleanRun(ctx context.Context, env *Env, flags engineFlags, folder string) (removed, left []string, err error) {
-	lock, err := lockFolder(folder)
+// clean removes a dead run on the engine it ran on, or the one the flags name.
+func (d *deadRun) clean(ctx context.Context, env *Env, flags engineFlags) (removed, left []string, err error) {
+	if err := d.read(); err != nil {
+		return nil, nil, fmt.Errorf("%w (look into %s, then remove it by hand)", err, d.folder)
+	}
+	if err := d.endService(ctx); err != nil {
+		return nil, nil, err
+	}
+	if !d.inEngine() {
+		return nil, d.removeFolders(), nil
+	}
+	if flags.url == "" && flags.connection == "" && !d.info.Service {
+		flags.url = d.info.URL
+	}
+	ledger, err := experiment.OpenLedger(d.folder)
 	if err != nil {
-		return nil, nil, nil // it has come to life, or another clean has it
+		return nil, nil, err
 	}
-	defer lock.Close()
-	info, err := readInfo(folder)
-	if err == nil && flags.url == "" && flags.connection == "" && !info.Service {
-		flags.url = info.URL
+	defer ledger.Close()
+	runDir := d.folder
+	if i := slices.IndexFunc(d.made, func(m experiment.Made) bool { return m.Kind == folderKind }); i >= 0 {
+		runDir = d.made[i].Name
 	}
-	var eng engine.Engine
-	if eng, err = dial(ctx, env, flags, folder, info.Root); err != nil {
+	opts, err := dialOptions(env, flags, runDir, d.info.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.RunID, opts.Journal = d.id, cleaning{ledger}
+	eng, err := bindings.Dial(ctx, opts)
+	if err != nil {
 		return nil, nil, err
 	}
 	defer eng.Close()
-	removed, left = removeRun(ctx, eng, folder)
+	removed, left = d.remove(ctx, eng)
 	return removed, left, nil
 }
+
+// cleaning is the journal of a dead run's cleaning: where it ran stands in its
+// folder already.
+type cleaning struct{ *experiment.Ledger }
+
+// Reached implements bindings.Journal.
+func (cleaning) Reached(string, bool) error { return nil }

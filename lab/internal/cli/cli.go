@@ -19,11 +19,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"persistencelab/lab/internal/experiment"
 )
 
 // Env is everything a command knows of the world.
@@ -38,6 +41,9 @@ type Env struct {
 
 	StdoutTTY, StderrTTY bool
 	Width                int // columns of stdout; 0 when it is no terminal
+
+	leftMu sync.Mutex
+	left   func() []experiment.Made // see quitting
 }
 
 // Version of the lab, set by the linker for a release.
@@ -53,36 +59,63 @@ func Main(args []string) int {
 	if env.StdoutTTY {
 		env.Width, _, _ = term.GetSize(int(os.Stdout.Fd()))
 	}
-	ctx, stop := withSignals(context.Background(), env.Stderr)
-	defer stop()
+	ctx, quit := withSignals(context.Background(), env.Stderr)
 	root := newRoot(&env)
 	root.SetArgs(args)
-	return finish(&env, ctx, root.ExecuteContext(ctx))
+	code := make(chan int, 1)
+	go func() { code <- finish(&env, ctx, root.ExecuteContext(ctx)) }()
+	select {
+	case c := <-code:
+		return c
+	case <-quit:
+		env.sayLeft()
+		return exitInterrupted
+	}
 }
 
-// withSignals cancels the context at the first SIGINT or SIGTERM, so that
-// what was made is removed; a second one ends the lab at once.
-func withSignals(parent context.Context, stderr io.Writer) (context.Context, func()) {
+// withSignals cancels the context at the first SIGINT, SIGTERM or SIGHUP, so
+// that what was made is removed; at a second one quit is closed: whoever
+// pressed Ctrl-C twice waits no longer.
+func withSignals(parent context.Context, stderr io.Writer) (_ context.Context, quit <-chan struct{}) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	// A reader of stdout or stderr that has gone is an error of the write,
+	// not the end of the lab before it has cleaned up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	second := make(chan struct{})
 	go func() {
-		s, ok := <-signals
-		if !ok {
-			return
-		}
+		s := <-signals
 		cancel(&interruptedError{signal: s})
 		fmt.Fprintln(stderr, "lab: interrupted: removing what this run made (interrupt again to quit at once)")
-		if _, ok = <-signals; ok {
-			fmt.Fprintln(stderr, "lab: error: quit before the cleanup was done")
-			fmt.Fprintln(stderr, "lab: hint: lab clean")
-			os.Exit(exitInterrupted)
-		}
+		<-signals
+		close(second)
 	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(signals)
+	return ctx, second
+}
+
+// quitting registers what a run has made and not removed yet, for whoever
+// quits at once.
+func (env *Env) quitting(left func() []experiment.Made) {
+	env.leftMu.Lock()
+	defer env.leftMu.Unlock()
+	env.left = left
+}
+
+// sayLeft says what is left when the lab quits before its cleanup is done.
+func (env *Env) sayLeft() {
+	env.leftMu.Lock()
+	defer env.leftMu.Unlock()
+	fmt.Fprintln(env.Stderr, "lab: error: quit before the cleanup was done")
+	if env.left != nil {
+		for _, m := range env.left() {
+			fmt.Fprintf(env.Stderr, "lab: left: %s %s\n", m.Kind, m.Name)
+		}
 	}
+	fmt.Fprintln(env.Stderr, "lab: hint: lab clean")
 }
 
 func randomHex(n int) string {

@@ -66,6 +66,7 @@ func finish(env *Env, ctx context.Context, err error) int {
 		result      *resultError
 		usage       *usageError
 		faults      scenarios.Errors
+		folder      *folderError
 		absent      *bindings.NotInstalledError
 		refused     *bindings.RefusedError
 		down        *engine.UnreachableError
@@ -87,9 +88,11 @@ func finish(env *Env, ctx context.Context, err error) int {
 	case errors.As(err, &usage):
 		code, hint = exitUsage, usage.hint
 	case strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "),
-		strings.HasPrefix(err.Error(), "requires "):
+		strings.HasPrefix(err.Error(), "requires "), strings.HasPrefix(err.Error(), "if any flags in the group"):
 		// cobra has no types for these.
 		code, hint = exitUsage, "lab --help"
+	case errors.As(err, &folder):
+		hint = "set LAB_STATE_DIR to a folder you may write to, with room in it"
 	case errors.As(err, &absent):
 		hint = "install podman with your system's package manager, or name a service with --url (`lab doctor` says more)"
 	case errors.As(err, &refused):

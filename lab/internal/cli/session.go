@@ -3,13 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +15,7 @@ import (
 	"persistencelab/bindings"
 	"persistencelab/lab/engine"
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/files"
 	"persistencelab/probeimage/image"
 	"persistencelab/scenarios"
 )
@@ -67,19 +66,23 @@ type session struct {
 	env    *Env
 	id     string
 	folder string
+	runDir string   // where the socket is: the folder, unless its path is too long for one
 	lock   *os.File // held while the lab lives: a folder nobody holds is a dead run's
+	info   runInfo
 	ledger *experiment.Ledger
 	engine *bindings.Podman
 	images experiment.ImageMaker
 }
 
-// runInfo is what a run's folder says of it, for whoever finds it.
+// runInfo is what a run's folder says of it, for whoever finds it. It is there
+// before the run makes anything in the engine.
 type runInfo struct {
 	ID      string    `json:"id"`
 	Started time.Time `json:"started"`
-	URL     string    `json:"url"` // the service asked for; "" for one of the lab's own
-	Service bool      `json:"service"`
+	URL     string    `json:"url"`            // the service
+	Service bool      `json:"service"`        // the lab started it, and it ends with the lab
 	Root    string    `json:"root,omitempty"` // store of the lab's own
+	Kept    bool      `json:"kept,omitempty"` // --keep: only `lab clean` removes it
 }
 
 const infoFile = "run.json"
@@ -93,39 +96,77 @@ func openSession(ctx context.Context, env *Env, flags engineFlags) (*session, er
 	}
 	id := env.Random(4)
 	s := &session{env: env, id: id, folder: filepath.Join(state, "runs", id), images: imageMaker()}
-	if err := os.MkdirAll(s.folder, 0o755); err != nil {
-		return nil, fmt.Errorf("the run's folder: %w", err)
-	}
-	if s.lock, err = lockFolder(s.folder); err != nil {
-		return nil, fmt.Errorf("the run's folder: %w", err)
+	if s.lock, err = makeRunFolder(s.folder); err != nil {
+		return nil, &folderError{err: err}
 	}
 	if s.ledger, err = experiment.OpenLedger(s.folder); err != nil {
 		s.discard()
-		return nil, err
+		return nil, &folderError{err: err}
 	}
-	if s.engine, err = dial(ctx, env, flags, s.folder, ""); err != nil {
+	env.quitting(s.ledger.Left)
+	if s.runDir, err = socketFolder(s.folder, s.ledger); err != nil {
 		s.discard()
 		return nil, err
 	}
-	url, own := s.engine.Service()
-	if err := writeInfo(s.folder, runInfo{ID: id, Started: env.Now(), URL: url, Service: own}); err != nil {
-		s.close(ctx, false)
+	opts, err := dialOptions(env, flags, s.runDir, "")
+	if err != nil {
+		s.discard()
+		return nil, err
+	}
+	opts.RunID, opts.Journal = id, s
+	if s.engine, err = bindings.Dial(ctx, opts); err != nil {
+		s.abandon()
 		return nil, err
 	}
 	clearDead(ctx, env, state, s)
 	return s, nil
 }
 
-// dial reaches Podman with the lab's flags; root, when set, is a store of the
-// lab's own.
-func dial(ctx context.Context, env *Env, flags engineFlags, folder, root string) (*bindings.Podman, error) {
-	opts, err := dialOptions(env, flags, folder, root)
-	if err != nil {
-		return nil, err
-	}
-	return bindings.Dial(ctx, opts)
+// Reached implements bindings.Journal: from here on something may be made.
+func (s *session) Reached(url string, own bool) error {
+	s.info = runInfo{ID: s.id, Started: s.env.Now(), URL: url, Service: own}
+	return s.writeInfo()
 }
 
+// Add and Gone implement bindings.Journal.
+func (s *session) Add(kind, name string) error  { return s.ledger.Add(kind, name) }
+func (s *session) Gone(kind, name string) error { return s.ledger.Gone(kind, name) }
+
+func (s *session) writeInfo() error {
+	b, err := json.Marshal(s.info)
+	if err != nil {
+		return err
+	}
+	if err := files.Replace(filepath.Join(s.folder, infoFile), b); err != nil {
+		return &folderError{err: err}
+	}
+	return nil
+}
+
+// abandon ends a session whose engine could not be reached. What was made
+// until then stays in the folder, for `lab clean`.
+func (s *session) abandon() {
+	if len(s.enginesLeft()) > 0 {
+		_ = s.ledger.Close()
+		s.lock.Close()
+		return
+	}
+	s.discard()
+}
+
+// enginesLeft is what the ledger lists and an engine has.
+func (s *session) enginesLeft() []experiment.Made {
+	return slices.DeleteFunc(s.ledger.Left(), func(m experiment.Made) bool { return m.Kind == folderKind })
+}
+
+// folderError: the lab can't use its own folder.
+type folderError struct{ err error }
+
+func (e *folderError) Error() string { return "the run's folder: " + e.err.Error() }
+func (e *folderError) Unwrap() error { return e.err }
+
+// dialOptions is how to reach Podman with the lab's flags; root, when set, is a
+// store of the lab's own.
 func dialOptions(env *Env, flags engineFlags, folder, root string) (bindings.Options, error) {
 	cache, err := cacheDir(env)
 	if err != nil {
@@ -157,23 +198,17 @@ func imageMaker() experiment.ImageMaker {
 	}
 }
 
-func writeInfo(folder string, info runInfo) error {
-	b, err := json.Marshal(info)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(folder, infoFile), b, 0o600); err != nil {
-		return fmt.Errorf("the run's folder: %w", err)
-	}
-	return nil
-}
-
 // close checks that nothing of the run is left, and lets go of the engine
 // and the folder. left names what is still there.
 func (s *session) close(ctx context.Context, keep bool) (left []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
-	if !keep {
+	if keep {
+		s.info.Kept = true
+		if err := s.writeInfo(); err != nil {
+			left = []string{err.Error()}
+		}
+	} else {
 		left = s.leaks(ctx)
 	}
 	_ = s.engine.Close()
@@ -188,111 +223,27 @@ func (s *session) close(ctx context.Context, keep bool) (left []string) {
 
 // leaks is the check that ends every run: whatever still carries its label.
 func (s *session) leaks(ctx context.Context) []string {
+	// What the preflight could not take away, and what a variant's cleanup
+	// had no time for.
+	_, left := experiment.Remove(ctx, s.engine, s.enginesLeft(), s.ledger, 0)
 	found, err := s.engine.Labelled(ctx, experiment.RunLabel)
 	if err != nil {
-		return []string{"unknown: " + err.Error()}
+		return append(left, "it is not known what else is left: "+err.Error())
 	}
-	var left []string
 	for _, o := range found {
-		if o.Label == s.id {
-			left = append(left, o.Kind+" "+o.Name)
-		}
-	}
-	for _, m := range s.ledger.Left() {
-		if name := m.Kind + " " + m.Name; !slices.Contains(left, name) {
-			left = append(left, name)
+		m := experiment.Made{Kind: o.Kind, Name: o.Name}
+		if o.Label == s.id && !slices.Contains(s.ledger.Left(), m) {
+			left = append(left, fmt.Sprintf("%s %s (by hand: %s)", m.Kind, m.Name, m.ByHand()))
 		}
 	}
 	return left
 }
 
-// discard removes the run's folder.
+// discard removes the run's folders.
 func (s *session) discard() {
+	if s.runDir != s.folder {
+		_ = os.RemoveAll(s.runDir)
+	}
 	_ = os.RemoveAll(s.folder)
 	s.lock.Close()
-}
-
-// deadRuns are the folders of runs whose lab is gone.
-func deadRuns(state string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(state, "runs"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var dead []string
-	for _, e := range entries {
-		folder := filepath.Join(state, "runs", e.Name())
-		lock, err := lockFolder(folder)
-		if err != nil {
-			continue // its lab lives
-		}
-		lock.Close()
-		dead = append(dead, folder)
-	}
-	return dead, nil
-}
-
-// clearDead removes what dead runs left on the engine this run uses. What is
-// elsewhere, or can't be removed now, stays for `lab clean`.
-func clearDead(ctx context.Context, env *Env, state string, s *session) {
-	dead, err := deadRuns(state)
-	if err != nil {
-		return
-	}
-	url, own := s.engine.Service()
-	for _, folder := range dead {
-		info, err := readInfo(folder)
-		if err == nil && (info.URL != url && !(own && info.Service) || info.Root != "") {
-			continue
-		}
-		removed, left := removeRun(ctx, s.engine, folder)
-		if len(removed) > 0 || len(left) > 0 {
-			fmt.Fprintf(env.Stderr, "lab: run %s ended early; removed what it left: %s\n", filepath.Base(folder), strings.Join(append(removed, left...), ", "))
-		}
-	}
-}
-
-func readInfo(folder string) (runInfo, error) {
-	var info runInfo
-	b, err := os.ReadFile(filepath.Join(folder, infoFile))
-	if err == nil {
-		err = json.Unmarshal(b, &info)
-	}
-	return info, err
-}
-
-// removeRun removes what a dead run left on eng: what its ledger lists and
-// what carries its label and its name. The folder goes when all of it went.
-func removeRun(ctx context.Context, eng engine.Engine, folder string) (removed, left []string) {
-	id := filepath.Base(folder)
-	made, err := experiment.ReadLedger(folder)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	found, err := eng.Labelled(ctx, experiment.RunLabel)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	for _, o := range found {
-		m := experiment.Made{Kind: o.Kind, Name: o.Name}
-		if o.Label == id && strings.HasPrefix(o.Name, "lab-"+id+"-") && !slices.Contains(made, m) {
-			made = append(made, m)
-		}
-	}
-	// Containers first: a volume can't go while one refers to it.
-	slices.SortStableFunc(made, func(a, b experiment.Made) int { return rank(a) - rank(b) })
-	removed, left = experiment.Remove(ctx, eng, made, nil)
-	if len(left) == 0 {
-		if err := os.RemoveAll(folder); err != nil {
-			left = append(left, err.Error())
-		}
-	}
-	return removed, left
-}
-
-// rank orders removal: what refers to others before what is referred to.
-func rank(m experiment.Made) int {
-	return slices.Index([]string{"container", "pod", "volume", "secret", "image"}, m.Kind)
 }

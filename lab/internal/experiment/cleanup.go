@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"persistencelab/lab/engine"
 )
+
+// Patience is how long a thing that was asked for, and whose making nobody saw
+// the end of, is given to appear before it counts as never made. Podman makes
+// a container in 10 to 100 ms.
+const Patience = time.Second
 
 // cleanup takes away what the plan made, the newest first, under a context
 // that outlives the run's own.
@@ -31,7 +37,11 @@ func (r *runner) cleanup(ctx context.Context) {
 			mine = append(mine, m)
 		}
 	}
-	r.rec.Cleanup.Removed, r.rec.Cleanup.Left = Remove(ctx, r.eng, mine, r.env.Ledger)
+	var patience time.Duration
+	if r.unanswered {
+		patience = Patience
+	}
+	r.rec.Cleanup.Removed, r.rec.Cleanup.Left = Remove(ctx, r.eng, mine, r.env.Ledger, patience)
 	if err := os.RemoveAll(r.plan.Folder); err != nil {
 		r.rec.Cleanup.Left = append(r.rec.Cleanup.Left, "folder "+r.plan.Folder+": "+err.Error())
 	}
@@ -50,23 +60,44 @@ func (r *runner) isMyVolume(m Made) bool {
 }
 
 // Remove removes things a run made, in the order given, and says what went
-// and what is left, each with its reason. What is not there counts as gone.
-// ledger, when not nil, is told of what went.
-func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger) (removed, left []string) {
-	for _, m := range made {
+// and what is left, each with its reason and how to remove it by hand. What is
+// not there counts as gone, once it is still not there after patience: where a
+// request to make it was never answered, the engine may be at it yet. ledger,
+// when not nil, is told of what went.
+func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger, patience time.Duration) (removed, left []string) {
+	var absent []Made
+	gone := func(m Made) {
+		if ledger != nil {
+			_ = ledger.Gone(m.Kind, m.Name)
+		}
+	}
+	try := func(m Made, last bool) {
 		err := removeOne(ctx, eng, m)
 		var missing *engine.NotFoundError
 		switch {
 		case err == nil:
 			removed = append(removed, m.Kind+" "+m.Name)
+			gone(m)
+		case errors.As(err, &missing) && !last:
+			absent = append(absent, m)
 		case errors.As(err, &missing):
+			gone(m)
 		default:
-			left = append(left, fmt.Sprintf("%s %s: %v", m.Kind, m.Name, err))
-			continue
+			left = append(left, fmt.Sprintf("%s %s: %v (by hand: %s)", m.Kind, m.Name, err, m.ByHand()))
 		}
-		if ledger != nil {
-			_ = ledger.Gone(m.Kind, m.Name)
-		}
+	}
+	for _, m := range made {
+		try(m, patience == 0)
+	}
+	if len(absent) == 0 {
+		return removed, left
+	}
+	select {
+	case <-time.After(patience):
+	case <-ctx.Done():
+	}
+	for _, m := range absent {
+		try(m, true)
 	}
 	return removed, left
 }
@@ -81,4 +112,15 @@ func removeOne(ctx context.Context, eng engine.Engine, m Made) error {
 		return eng.RemoveImage(ctx, m.Name, true)
 	}
 	return fmt.Errorf("the lab does not know how to remove a %s", m.Kind)
+}
+
+// ByHand is the command that removes it.
+func (m Made) ByHand() string {
+	switch m.Kind {
+	case "container":
+		return "podman rm -f -v " + m.Name
+	case "folder":
+		return "rm -rf " + quote(m.Name)
+	}
+	return fmt.Sprintf("podman %s rm %s", m.Kind, m.Name)
 }

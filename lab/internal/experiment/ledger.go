@@ -30,13 +30,19 @@ type Ledger struct {
 // LedgerFile is the ledger's name in a run's folder.
 const LedgerFile = "made.jsonl"
 
-// OpenLedger starts a ledger in the run's folder.
+// OpenLedger starts a ledger in the run's folder, or goes on with the one that
+// is there.
 func OpenLedger(folder string) (*Ledger, error) {
 	f, err := os.OpenFile(filepath.Join(folder, LedgerFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{file: f}, nil
+	made, err := readLedger(f.Name())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &Ledger{file: f, made: made}, nil
 }
 
 // Add writes down that something is about to be made.
@@ -75,7 +81,12 @@ func (l *Ledger) Close() error { return l.file.Close() }
 // newest first. A last line cut short by the kill is skipped: what it would
 // have announced was not made yet.
 func ReadLedger(folder string) ([]Made, error) {
-	f, err := os.Open(filepath.Join(folder, LedgerFile))
+	made, err := readLedger(filepath.Join(folder, LedgerFile))
+	return left(made), err
+}
+
+func readLedger(file string) ([]Made, error) {
+	f, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -84,13 +95,17 @@ func ReadLedger(folder string) ([]Made, error) {
 	}
 	defer f.Close()
 	var made []Made
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		var m Made
-		if json.Unmarshal(lines.Bytes(), &m) == nil {
+		if json.Unmarshal(lines.Bytes(), &m) == nil && m.Kind != "" {
 			made = append(made, m)
 		}
 	}
-	return left(made), nil
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return made, nil
 }
 
 func left(made []Made) []Made {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"persistencelab/lab/engine"
@@ -43,10 +45,7 @@ func Run(ctx context.Context, eng engine.Engine, p *Plan, env Env) *Record {
 			Started: env.Now(),
 		},
 	}
-	err := r.prepare(ctx)
-	for i := 0; err == nil && i < len(p.Steps); i++ {
-		err = r.step(ctx, p.Steps[i])
-	}
+	err := r.steps(ctx)
 	var unsupported *engine.UnsupportedError
 	switch {
 	case errors.As(err, &unsupported):
@@ -59,6 +58,73 @@ func Run(ctx context.Context, eng engine.Engine, p *Plan, env Env) *Record {
 	return r.rec
 }
 
+// settle is how long a request to the engine may go on after the run was
+// ended. One that is broken off half-way may be carried out all the same,
+// after the cleanup has looked; one that is answered can be undone.
+const settle = 5 * time.Second
+
+// steps carries out the plan's steps until one fails. A panic in one is its
+// failure: the other variants go on, and everything is removed.
+func (r *runner) steps(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the lab itself failed, please report it: %v, at %s", p, panicked())
+		}
+	}()
+	work, cancel := outlive(ctx, settle)
+	defer cancel()
+	if err := r.prepare(work); err != nil {
+		return r.cause(ctx, err)
+	}
+	for _, st := range r.plan.Steps {
+		if err := r.step(ctx, work, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// panicked is where, in the lab's own code, a panic being recovered happened.
+func panicked() string {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "persistencelab/") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
+
+// outlive is ctx, but ends only when ctx has been done for that long.
+func outlive(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(long, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(work, func() { timer.Stop() })
+	})
+	return work, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// cause is why a request failed: that the run was ended, where it was. It
+// notes whether the engine left a request without an answer.
+func (r *runner) cause(ctx context.Context, err error) error {
+	var down *engine.UnreachableError
+	if errors.As(err, &down) || ctx.Err() != nil {
+		r.unanswered = true
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // runner is one plan being carried out.
 type runner struct {
 	plan *Plan
@@ -66,6 +132,9 @@ type runner struct {
 	env  Env
 	rec  *Record
 	live map[string]*live // by the container's name in the scenario
+	// unanswered: a request went without an answer, so that the engine may
+	// be carrying it out yet.
+	unanswered bool
 }
 
 // live is a container of the plan as it stands now.
@@ -76,8 +145,9 @@ type live struct {
 	auto    []string // ids of its volumes without a name
 }
 
-// step carries out one step and records it.
-func (r *runner) step(ctx context.Context, st PlannedStep) error {
+// step carries out one step and records it: with work, which outlives the
+// run's own context ctx.
+func (r *runner) step(ctx, work context.Context, st PlannedStep) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -92,12 +162,10 @@ func (r *runner) step(ctx context.Context, st PlannedStep) error {
 	if !ok {
 		return &engine.UnsupportedError{What: "the step " + st.Verb, Needs: "a newer lab"}
 	}
-	err := do(r, ctx, st, &sr)
+	err := do(r, work, st, &sr)
 	sr.Took = r.env.Now().Sub(sr.Started)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+		err = r.cause(ctx, err)
 		err = fmt.Errorf("scenario %s, %s, step %d (%s): %w", r.plan.Scenario.Name, r.plan.Variant.Name, st.Index, st.Verb, err)
 		sr.Error = err.Error()
 	}
@@ -145,6 +213,9 @@ func (r *runner) prepare(ctx context.Context) error {
 	}
 	for _, v := range r.plan.volumes() {
 		name := r.plan.name(v.Name)
+		if err := r.refuseForeignVolume(ctx, name); err != nil {
+			return err
+		}
 		if err := r.env.Ledger.Add("volume", name); err != nil {
 			return err
 		}
@@ -187,20 +258,13 @@ func (r *runner) run(ctx context.Context, st PlannedStep, sr *StepRecord) error 
 func (r *runner) create(ctx context.Context, on string) error {
 	c := r.plan.container(on)
 	spec := r.plan.spec(c)
-	if r.live[on] == nil {
-		// A volume of the name that is there already is somebody's: names
-		// carry the run's id, so it can't be this run's.
-		if err := r.refuseForeignVolumes(ctx, c); err != nil {
-			return err
-		}
-	}
 	if err := r.env.Ledger.Add("container", spec.Name); err != nil {
 		return err
 	}
 	id, err := r.eng.Create(ctx, spec)
 	if err != nil {
 		var exists *engine.ExistsError
-		if errors.As(err, &exists) {
+		if errors.As(err, &exists) && !r.isMine(ctx, spec.Name) {
 			_ = r.env.Ledger.Gone("container", spec.Name)
 		}
 		return err
@@ -225,39 +289,29 @@ func (r *runner) create(ctx context.Context, on string) error {
 	return nil
 }
 
-func (r *runner) refuseForeignVolumes(ctx context.Context, c scenarios.Container) error {
-	for _, m := range c.Mounts {
-		if m.Kind != scenarios.VolumeMount || r.made(m.Source) {
-			continue
-		}
-		_, err := r.eng.InspectVolume(ctx, r.plan.name(m.Source))
-		var missing *engine.NotFoundError
-		if err == nil {
-			return &engine.ExistsError{Kind: "volume", Name: r.plan.name(m.Source), Err: errors.New("it was there before this run")}
-		}
-		if !errors.As(err, &missing) {
-			return err
-		}
+// refuseForeignVolume: a volume of the name that is there already is
+// somebody's. Names carry the run's id, so it can't be this run's; it is
+// neither used nor, since the ledger does not have it, removed.
+func (r *runner) refuseForeignVolume(ctx context.Context, name string) error {
+	_, err := r.eng.InspectVolume(ctx, name)
+	var missing *engine.NotFoundError
+	switch {
+	case err == nil:
+		return &engine.ExistsError{Kind: "volume", Name: name, Err: errors.New("it was there before this run")}
+	case errors.As(err, &missing):
+		return nil
 	}
-	return nil
+	return err
 }
 
-// made tells whether this plan has made the volume already: declared to be
-// made beforehand, or mounted by a container that has run.
-func (r *runner) made(volume string) bool {
-	for _, v := range r.plan.Variant.Volumes {
-		if v.Name == volume && v.Create {
-			return true
-		}
-	}
-	for on := range r.live {
-		for _, m := range r.plan.container(on).Mounts {
-			if m.Kind == scenarios.VolumeMount && m.Source == volume {
-				return true
-			}
-		}
-	}
-	return false
+// isMine tells whether a container of the name carries this run's label:
+// Podman's client asks again when a connection breaks, and the second asking
+// finds what the first one made.
+func (r *runner) isMine(ctx context.Context, name string) bool {
+	found, err := r.eng.Labelled(ctx, RunLabel)
+	return err != nil || slices.ContainsFunc(found, func(o engine.Object) bool {
+		return o.Kind == "container" && o.Name == name && o.Label == r.plan.RunID
+	})
 }
 
 // mayHaveAnonymous tells whether Podman may give the container a volume
