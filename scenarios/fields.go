@@ -31,6 +31,7 @@ type decoder struct {
 
 	// The keys of the expect: mappings, of the scenario and per variant.
 	expectAt        []placed
+	askAt           []placed
 	variantExpectAt map[string][]placed
 }
 

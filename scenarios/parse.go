@@ -126,6 +126,7 @@ func scenarioFields() []field[draft] {
 			read: func(d *decoder, n *yaml.Node, s *draft) { s.Data = d.data(n) }}),
 		{name: "variants", doc: "arrangements of mounts to compare: name → what is different", schema: schema{"$ref": "#/$defs/variants"},
 			read: func(_ *decoder, n *yaml.Node, s *draft) { s.variants = n }},
+		askField(),
 		{name: "misconceptions", doc: "wrong predictions and the beliefs behind them", schema: schema{"$ref": "#/$defs/misconceptions"},
 			read: func(d *decoder, n *yaml.Node, s *draft) { s.Misconceptions = d.misconceptions(n) }},
 	}

@@ -40,6 +40,10 @@ type Scenario struct {
 	Expect     Expectations // for every variant; a variant's own entries win
 	Variants   []Variant    // at least one
 
+	// Ask is what learners predict: checkpoint → items. Empty: the lab
+	// chooses.
+	Ask map[string][]string
+
 	Misconceptions []Misconception
 }
 

@@ -40,6 +40,7 @@ func (d *decoder) validate(s *Scenario, seen map[string]*yaml.Node) {
 	d.volumesUsed(s)
 	d.expectMatches(s)
 	d.misconceptionsMatch(s)
+	d.askMatches(s)
 }
 
 // at makes a position usable where a node is wanted.
