@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"persistencelab/scenarios"
 )
 
 // What the lab's other writers (compare, audit) share with this package's:
@@ -18,6 +20,24 @@ func Wrap(s string, n int) []string { return wrap(s, n) }
 
 // Pad fills s with spaces to n columns.
 func Pad(s string, n int) string { return pad(s, n) }
+
+// WrapCell is Wrap for table cells: a word that is too long is cut.
+func WrapCell(s string, n int) []string { return wrapCell(s, n) }
+
+// Columns is how many terminal columns s takes.
+func Columns(s string) int { return columns(s) }
+
+// Sign is the outcome's mark, which tells outcomes apart without colour.
+func Sign(o scenarios.Outcome, unicode bool) string { return sign(o, unicode) }
+
+// List is "a", "a and b", "a, b and c".
+func List(s []string) string { return list(s) }
+
+// ASCII puts the lab's own typography into ASCII; other text stays.
+func ASCII(s string) string { return asciiDashes.Replace(s) }
+
+// NotFormula marks as text what a spreadsheet would run.
+func NotFormula(s string) string { return notFormula(s) }
 
 // MarkdownText makes text safe inside a line of Markdown or a table cell.
 func MarkdownText(s string) string { return md(s) }
