@@ -5,6 +5,7 @@ go 1.24.2
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/containers/podman/v5 v5.8.2
+	github.com/creack/pty v1.1.18
 	github.com/opencontainers/runtime-spec v1.2.1
 	github.com/sirupsen/logrus v1.9.4
 	github.com/spf13/cobra v1.10.2
