@@ -44,6 +44,10 @@ type Podman struct {
 	limits   []ulimit // sent with every container; empty when the defaults work
 	adjusted []string // what was changed so that containers start, for the facts
 
+	cliOnce  sync.Once
+	cliFound *cli   // the podman command beside the service; nil where there is none
+	cliWhy   string // why there is none
+
 	factsOnce sync.Once
 	factsDone chan struct{}
 	facts     engine.Facts
@@ -179,7 +183,9 @@ func (p *Podman) fail(ctx context.Context, err error, kind, name string) error {
 		switch {
 		case model.ResponseCode == http.StatusNotFound,
 			// 4.3.1 answers 500 for an image that is not there.
-			kind == "image" && strings.Contains(text, "image not known"):
+			kind == "image" && strings.Contains(text, "image not known"),
+			// And 500 when it goes while it is being asked about.
+			strings.HasSuffix(text, ": no such "+kind):
 			return &engine.NotFoundError{Kind: kind, Name: name, Err: words}
 		case strings.Contains(text, "is being used"):
 			return &engine.InUseError{Kind: kind, Name: name, Err: words}

@@ -35,6 +35,7 @@ func (p *Podman) Create(ctx context.Context, spec engine.ContainerSpec) (string,
 func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, error) {
 	s := specgen.NewSpecGenerator(spec.Image, false)
 	s.Name = spec.Name
+	s.Entrypoint = spec.Entrypoint
 	s.Command = spec.Command
 	s.Labels = spec.Labels
 	s.Env = spec.Env
@@ -63,9 +64,9 @@ func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, err
 		s.NetNS = specgen.Namespace{NSMode: specgen.Bridge}
 		s.Networks = map[string]nettypes.PerNetworkOptions{spec.Network: {}}
 	}
-	for _, name := range spec.Secrets {
+	for _, m := range spec.Secrets {
 		// 0444 is the command line's default mode (podman-secret-create.1).
-		s.Secrets = append(s.Secrets, specgen.Secret{Source: name, Target: name, Mode: 0o444})
+		s.Secrets = append(s.Secrets, specgen.Secret{Source: m.Name, Target: m.Target, Mode: 0o444})
 	}
 	for _, l := range p.limits {
 		s.Rlimits = append(s.Rlimits, specs.POSIXRlimit{Type: l.name, Soft: l.value, Hard: l.value})

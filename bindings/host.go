@@ -64,8 +64,8 @@ func limitsNote() string {
 // writeConf writes what h changes as a containers.conf for the service alone
 // and gives the environment entry that makes Podman read it; "" for nothing
 // to change. Through the file it also reaches pods' infra containers.
-func (h *host) writeConf(dir string) (string, error) {
-	if h.Runtime == "" && !h.Limits {
+func (h *host) writeConf(opts Options) (string, error) {
+	if h.Runtime == "" && !h.Limits && opts.Root == "" {
 		return "", nil
 	}
 	var conf strings.Builder
@@ -79,10 +79,14 @@ func (h *host) writeConf(dir string) (string, error) {
 		}
 		conf.WriteString("]\n")
 	}
+	conf.WriteString("[engine]\n")
 	if h.Runtime != "" {
-		fmt.Fprintf(&conf, "[engine]\nruntime = %q\n", h.Runtime)
+		fmt.Fprintf(&conf, "runtime = %q\n", h.Runtime)
 	}
-	file := filepath.Join(dir, "containers.conf")
+	if opts.Root != "" {
+		conf.WriteString(storeConf(opts))
+	}
+	file := filepath.Join(opts.RunDir, "containers.conf")
 	if err := os.WriteFile(file, []byte(conf.String()), 0o600); err != nil {
 		return "", err
 	}

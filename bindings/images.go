@@ -19,6 +19,11 @@ func (p *Podman) EnsureImage(ctx context.Context, img engine.Image) error {
 	if !errors.As(err, &missing) {
 		return err
 	}
+	return p.LoadImage(ctx, img)
+}
+
+// LoadImage implements engine.Engine.
+func (p *Podman) LoadImage(ctx context.Context, img engine.Image) error {
 	archive, err := img.Archive()
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,8 +25,14 @@ type service struct {
 	done   chan struct{} // closed when the process has ended
 	err    error         // why, once done
 	stderr bytes.Buffer
-	quit   chan struct{} // ends the keep-alive
-	socket string
+	binary string
+	args   []string
+	// storeArgs are podman's global options for the store; root is its
+	// folder, "" for the user's own store.
+	storeArgs []string
+	root      string
+	quit      chan struct{} // ends the keep-alive
+	socket    string
 }
 
 // idle is how long the service waits for a request before it ends by itself;
@@ -39,21 +46,35 @@ const startUp = 30 * time.Second
 // startService starts a service and connects to it.
 func startService(ctx context.Context, binary string, h *host, opts Options) (*Podman, error) {
 	socket := filepath.Join(opts.RunDir, "podman.sock")
-	s := &service{socket: socket, done: make(chan struct{}), quit: make(chan struct{})}
-	var args []string
+	s := &service{socket: socket, binary: binary, root: opts.Root}
+	env := append(os.Environ(), "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
 	if opts.Root != "" {
-		args = append(args, "--root", filepath.Join(opts.Root, "root"), "--runroot", filepath.Join(opts.Root, "runroot"))
+		// Else the command would be another service's client.
+		env = slices.DeleteFunc(env, func(e string) bool {
+			return strings.HasPrefix(e, "CONTAINER_HOST=") || strings.HasPrefix(e, "CONTAINER_CONNECTION=")
+		})
+		if err := prepareStore(opts); err != nil {
+			return nil, err
+		}
+		s.storeArgs = storeArgs(opts)
 	}
-	args = append(args, "system", "service", fmt.Sprintf("--time=%d", int(idle.Seconds())), "unix://"+socket)
-	s.cmd = exec.Command(binary, args...)
-	s.cmd.Env = append(os.Environ(), "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
-	conf, err := h.writeConf(opts.RunDir)
+	s.args = append(slices.Clone(s.storeArgs), "system", "service", fmt.Sprintf("--time=%d", int(idle.Seconds())), "unix://"+socket)
+	conf, err := h.writeConf(opts)
 	if err != nil {
 		return nil, err
 	}
 	if conf != "" {
-		s.cmd.Env = append(s.cmd.Env, conf)
+		env = append(env, conf)
 	}
+	return s.start(ctx, h, env)
+}
+
+// start starts the service's process and connects to it.
+func (s *service) start(ctx context.Context, h *host, env []string) (*Podman, error) {
+	s.done, s.quit = make(chan struct{}), make(chan struct{})
+	s.stderr.Reset()
+	s.cmd = exec.Command(s.binary, s.args...)
+	s.cmd.Env = env
 	s.cmd.Dir = "/" // conmon refuses to start from a folder that is gone
 	s.cmd.Stderr = &s.stderr
 	s.cmd.SysProcAttr = dieWithParent()

@@ -98,7 +98,7 @@ func (v Variant) Targets(s Step) []string {
 // Each gives the containers a step happens to one after the other: its
 // Targets, or none for a step about volumes, pods or everything.
 func (v Variant) Each(s Step) []string {
-	if verbTable()[s.Verb].scope == targets {
+	if scope := verbTable()[s.Verb].scope; scope == targets || scope == sharers {
 		return v.Targets(s)
 	}
 	return nil

@@ -136,6 +136,7 @@ type Mount struct {
 	Target  string   // absolute path in the container
 	Options []string // Podman's words: ro, nocopy, U, z, Z, O, rw …
 	Subpath string   // volume: the folder inside the volume (Podman 5.4)
+	Long    bool     // written as --mount rather than -v or --tmpfs; the same mount
 }
 
 // Volume is a named volume that needs more than being named by a mount.
@@ -175,6 +176,9 @@ type Image struct {
 	Volumes []string          // VOLUME lines
 	Files   map[string]string // path → content added on top of the probe image
 	User    string            // USER line
+	// Tag is the image's whole reference, for an image that changes under its
+	// name. Set by a plan, not by a file; "" for a name made of the content.
+	Tag string
 }
 
 // Variant is one arrangement of mounts a scenario is run with.

@@ -322,9 +322,12 @@ steps:
   - container prune
   - system prune: {volumes: true}
   - volume prune
-  - run
+  - volume create: mydata
+  - create
+  - start
   - read: last
   - volume rm: {volume: mydata, force: true}
+  - rmi
 expect:
   elsewhere: {note: survived}
   last: {note: lost, seed: survived}

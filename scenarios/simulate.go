@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -88,6 +89,15 @@ func (sim *simulation) event(step Step, verb Verb) {
 				sim.set(name, absent, step)
 			}
 		}
+	case sharers: // rmi
+		for _, name := range sim.v.Targets(step) {
+			c, _ := sim.v.Container(name)
+			for _, o := range sim.v.Containers {
+				if reflect.DeepEqual(imageContent(o.Image), imageContent(c.Image)) {
+					sim.set(o.Name, absent, step)
+				}
+			}
+		}
 	case users: // volume rm
 		for _, c := range sim.v.Containers {
 			if !mountsVolume(c, step.Volume) || sim.state[c.Name]&absent != 0 {
@@ -172,8 +182,10 @@ func after(step Step, verb Verb, c Container, now state) state {
 	switch {
 	case next == 0:
 		return now
-	case step.Verb == "kill" && strings.HasPrefix(step.Signal, "USR"):
+	case step.Verb == "kill" && step.Signal == "USR1":
 		return now // the probe does not mind it
+	case step.Verb == "kill" && step.Signal != "" && step.Signal != "KILL" && restarts(c.Restart, 3):
+		return running | stopped // Podman 4.3 restarts it, 5.4 does not
 	case step.Verb == "crash" && restarts(c.Restart, step.Code):
 		next = running
 	case step.Verb == "restart" && c.Remove:
@@ -191,6 +203,16 @@ func restarts(policy string, code int) bool {
 		return code != 0
 	}
 	return policy == "always" || policy == "unless-stopped"
+}
+
+// imageContent is what an image has, wherever in the file it says so.
+func imageContent(i *Image) Image {
+	if i == nil {
+		return Image{}
+	}
+	c := *i
+	c.Pos = Position{}
+	return c
 }
 
 func (sim *simulation) set(name string, to state, step Step) {

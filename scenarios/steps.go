@@ -36,6 +36,7 @@ const (
 	members               // the ones in the step's pod
 	everyone              // all of the run
 	users                 // the ones that mount the step's volume
+	sharers               // the ones made from the same image as the step's
 )
 
 // state is a set of states a container may be in at a step; more than one
@@ -70,10 +71,12 @@ func Verbs() []Verb {
 	event := func(more ...field[Step]) []field[Step] { return append([]field[Step]{on, refused}, more...) }
 
 	return append([]Verb{
-		{Name: "run", Doc: "podman run: a new container from the image", Event: true, Bare: "on", also: []string{"up", "create"}, scope: targets, from: absent, to: running,
+		{Name: "run", Doc: "podman run: a new container from the image", Event: true, Bare: "on", also: []string{"up"}, scope: targets, from: absent, to: running,
 			options: event(
 				textField("image", "an image that a commit or import step made, instead of the container's own", objName, func(s *Step) *string { return &s.Image }),
 				boolField("replace", "podman run --replace: take the place of the one that is there", func(s *Step, b bool) { s.Replace = b }))},
+		{Name: "create", Doc: "podman create: the container is there, no process runs in it yet", Event: true, Bare: "on", scope: targets, from: absent, to: created,
+			options: event(textField("image", "an image that a commit or import step made, instead of the container's own", objName, func(s *Step) *string { return &s.Image }))},
 		{Name: "write", Doc: "write data items, each with fresh content, and read them back at once", place: anywhere, Bare: "items", also: []string{"save", "put"}, scope: targets, from: running,
 			options: []field[Step]{items, on, intField("times", "how many times over, each write acknowledged by itself; without: once", 1, 1000, func(s *Step) *int { return &s.Times })}},
 		{Name: "read", Doc: "look for data items: a checkpoint, a column of the table", place: anywhere, Bare: "label", also: []string{"look", "check", "get"}, scope: targets, from: running,
@@ -99,11 +102,13 @@ func Verbs() []Verb {
 		{Name: "import", Doc: "podman import: an image from an archive, for run: {image: …}", Event: true, options: []field[Step]{must(from("the archive an export made")), must(to("the image's name")), refused}},
 		{Name: "rebuild", Doc: "the image is built anew under the same tag; containers see it when they are run again", Event: true, Bare: "on", also: []string{"update", "build"}, scope: targets, from: whatever,
 			options: event(mapField("files", "files the new image has: path → content", rule{}, func(s *Step) *map[string]string { return &s.Files }))},
+		{Name: "rmi", Doc: "podman rmi -f: the container's image, and every container made from it; rebuild makes a new one", Event: true, Bare: "on", also: []string{"image rm"}, scope: sharers, from: whatever, to: absent, options: event()},
 		{Name: "cp", Doc: "podman cp: out of the container with to, into it with from", Event: true, also: []string{"copy"}, scope: targets, from: existing,
 			options: event(must(pathField("path", "the path in the container", func(s *Step) *string { return &s.Path })), to("the name of the copy"), from("the name of a copy made before"))},
 		{Name: "checkpoint", Doc: "podman container checkpoint: the process, memory and all, goes to disk", Event: true, Bare: "on", scope: targets, from: running, to: stopped, options: event(to("an archive's name (--export)"))},
 		{Name: "restore", Doc: "podman container restore: the process goes on where it was", Event: true, Bare: "on", scope: targets, from: stopped, to: running, options: event(from("an archive a checkpoint made (--import)"))},
 		{Name: "container prune", Doc: "podman container prune: every container that is not running", Event: true, scope: everyone, from: whatever, options: []field[Step]{refused}},
+		{Name: "volume create", Doc: "podman volume create: the volume anew, as volumes: declares it", Event: true, Bare: "volume", options: []field[Step]{volume, refused}},
 		{Name: "volume rm", Doc: "podman volume rm", Event: true, Bare: "volume", also: []string{"volume remove", "volume delete"}, scope: users, from: absent,
 			options: []field[Step]{volume, boolField("force", "also the containers that use it (--force)", func(s *Step, b bool) { s.Force = b }), refused}},
 		{Name: "volume prune", Doc: "podman volume prune: every volume no container uses (before Podman 6 named ones too)", Event: true, options: []field[Step]{refused}},

@@ -31,7 +31,11 @@ type Engine interface {
 	// EnsureImage makes the image present under its Ref, loading
 	// img.Archive only when it is missing.
 	EnsureImage(ctx context.Context, img Image) error
-	// RemoveImage removes an image by reference. NotFoundError if absent.
+	// LoadImage loads img.Archive whatever is there: its Ref then means the
+	// new image, and the old one is left without a name.
+	LoadImage(ctx context.Context, img Image) error
+	// RemoveImage removes an image by reference or id. NotFoundError if
+	// absent; with force the containers made from it go too.
 	RemoveImage(ctx context.Context, ref string, force bool) error
 	// ImageID is the image's id, or NotFoundError.
 	ImageID(ctx context.Context, ref string) (string, error)
@@ -66,6 +70,12 @@ type Engine interface {
 	// RemoveVolume removes by exact name. InUseError while a container
 	// refers to it and force is false.
 	RemoveVolume(ctx context.Context, name string, force bool) error
+
+	Archives
+	Pods
+	Secrets
+	Prunes
+	Checkpoints
 
 	// Labelled lists what carries label key, whatever its value: what a
 	// run made. Anonymous volumes carry none.
@@ -104,17 +114,19 @@ type Image struct {
 
 // ContainerSpec is a `podman create`. The fields carry Podman's meanings.
 type ContainerSpec struct {
-	Name     string
-	Image    string
-	Command  []string // after the image; empty for the image's own
-	Labels   map[string]string
-	Env      map[string]string
-	Hostname string
-	User     string
+	Name  string
+	Image string
+	// Entrypoint replaces the image's own; an imported image has none.
+	Entrypoint []string
+	Command    []string // after the image; empty for the image's own
+	Labels     map[string]string
+	Env        map[string]string
+	Hostname   string
+	User       string
 
 	Mounts      []Mount
 	VolumesFrom []string
-	Secrets     []string
+	Secrets     []SecretMount
 	ImageVolume string // anonymous, tmpfs, ignore; "" for the engine's default
 
 	ReadOnly      bool
@@ -133,6 +145,9 @@ type Mount struct {
 	Options []string // ro, nocopy, U, z, Z, O, upperdir=…, workdir=…
 	Subpath string
 }
+
+// SecretMount is a secret as a file in a container, at /run/secrets/Target.
+type SecretMount struct{ Name, Target string }
 
 // RemoveOptions is how a container is removed.
 type RemoveOptions struct {

@@ -181,8 +181,6 @@ func (d *deadRun) remove(ctx context.Context, eng engine.Engine) (removed, left 
 			made = append(made, m)
 		}
 	}
-	// Containers first: a volume can't go while one refers to it.
-	slices.SortStableFunc(made, func(a, b experiment.Made) int { return rank(a) - rank(b) })
 	removed, left = experiment.Remove(ctx, eng, made, nil, experiment.Patience)
 	if len(left) > 0 {
 		return removed, left
@@ -207,11 +205,6 @@ func (d *deadRun) removeFolders() (left []string) {
 		left = append(left, err.Error())
 	}
 	return left
-}
-
-// rank orders removal: what refers to others before what is referred to.
-func rank(m experiment.Made) int {
-	return slices.Index([]string{"container", "pod", "volume", "secret", "image"}, m.Kind)
 }
 
 // clearDead removes what dead runs left on the engine this run uses. What is

@@ -191,7 +191,12 @@ func imageMaker() experiment.ImageMaker {
 	return func(extra *scenarios.Image) (engine.Image, error) {
 		spec := image.Spec{Arch: runtime.GOARCH}
 		if extra != nil {
-			spec.Files, spec.Volumes, spec.User = extra.Files, extra.Volumes, extra.User
+			spec.Files, spec.Volumes, spec.User, spec.Tag = extra.Files, extra.Volumes, extra.User, extra.Tag
+			if extra.Tag != "" {
+				// Another image than anybody's of the same content: removing
+				// one must not leave it under the other's name.
+				spec.Labels = map[string]string{"lab.image": extra.Tag}
+			}
 		}
 		ref, archive, err := image.Build(spec)
 		return engine.Image{Ref: ref, Archive: archive}, err

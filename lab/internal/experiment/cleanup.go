@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"persistencelab/lab/engine"
@@ -22,7 +23,7 @@ func (r *runner) cleanup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	for _, l := range r.live {
-		if !r.env.Keep {
+		if !r.env.Keep && !l.paused {
 			l.session.exit(ctx) // a container whose process has left goes faster
 		}
 		l.session.close()
@@ -31,12 +32,17 @@ func (r *runner) cleanup(ctx context.Context) {
 		r.rec.Cleanup.Kept = true
 		return
 	}
-	var mine []Made
-	for _, m := range r.env.Ledger.Left() {
-		if strings.HasPrefix(m.Name, r.plan.Prefix+"-") || r.isMyVolume(m) {
-			mine = append(mine, m)
+	if r.rec.Hung != "" {
+		// Nothing more can be had from this engine. Whoever lent it, its
+		// store being the lab's own, takes it away with all that is in it.
+		for m := range r.mine {
+			_ = r.env.Ledger.Gone(m.Kind, m.Name)
 		}
+		r.rec.Cleanup.Removed = []string{"the whole store"}
+		_ = os.RemoveAll(r.plan.Folder)
+		return
 	}
+	mine := slices.SortedFunc(maps.Keys(r.mine), func(a, b Made) int { return r.mine[b] - r.mine[a] })
 	var patience time.Duration
 	if r.unanswered {
 		patience = Patience
@@ -47,24 +53,14 @@ func (r *runner) cleanup(ctx context.Context) {
 	}
 }
 
-// isMyVolume: a volume without a name does not carry the plan's prefix.
-func (r *runner) isMyVolume(m Made) bool {
-	for _, l := range r.live {
-		for _, id := range l.auto {
-			if m.Kind == "volume" && m.Name == id {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Remove removes things a run made, in the order given, and says what went
-// and what is left, each with its reason and how to remove it by hand. What is
+// Remove removes things a run made, what refers to others before what is
+// referred to, and says what went and what is left, each with its reason and how to remove it by hand. What is
 // not there counts as gone, once it is still not there after patience: where a
 // request to make it was never answered, the engine may be at it yet. ledger,
 // when not nil, is told of what went.
 func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger, patience time.Duration) (removed, left []string) {
+	made = slices.Clone(made)
+	slices.SortStableFunc(made, func(a, b Made) int { return rank(a) - rank(b) })
 	var absent []Made
 	gone := func(m Made) {
 		if ledger != nil {
@@ -108,6 +104,10 @@ func removeOne(ctx context.Context, eng engine.Engine, m Made) error {
 		return eng.Remove(ctx, m.Name, engine.RemoveOptions{Force: true, Volumes: true})
 	case "volume":
 		return eng.RemoveVolume(ctx, m.Name, false)
+	case "pod":
+		return eng.RemovePod(ctx, m.Name, true)
+	case "secret":
+		return eng.RemoveSecret(ctx, m.Name)
 	case "image":
 		return eng.RemoveImage(ctx, m.Name, true)
 	}
@@ -123,4 +123,9 @@ func (m Made) ByHand() string {
 		return "rm -rf " + quote(m.Name)
 	}
 	return fmt.Sprintf("podman %s rm %s", m.Kind, m.Name)
+}
+
+// rank orders removal.
+func rank(m Made) int {
+	return slices.Index([]string{"container", "pod", "volume", "secret", "image"}, m.Kind)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -24,7 +25,7 @@ type Made struct {
 type Ledger struct {
 	mu   sync.Mutex
 	file *os.File
-	made []Made
+	made []Made // what may still be there: a run of any length holds little
 }
 
 // LedgerFile is the ledger's name in a run's folder.
@@ -63,6 +64,13 @@ func (l *Ledger) note(m Made) error {
 	if err != nil {
 		return fmt.Errorf("the run's ledger: %w", err)
 	}
+	if m.Gone {
+		m.Gone = false
+		if i := slices.Index(l.made, m); i >= 0 {
+			l.made = slices.Delete(l.made, i, i+1)
+		}
+		return nil
+	}
 	l.made = append(l.made, m)
 	return nil
 }
@@ -71,7 +79,9 @@ func (l *Ledger) note(m Made) error {
 func (l *Ledger) Left() []Made {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return left(l.made)
+	made := slices.Clone(l.made)
+	slices.Reverse(made)
+	return made
 }
 
 // Close closes the file; the folder's owner removes it.

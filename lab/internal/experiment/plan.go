@@ -29,6 +29,9 @@ type Plan struct {
 	images map[string]engine.Image // by the container's name in the scenario
 	probe  engine.Image            // the plain probe image
 	items  map[string]scenarios.Item
+	// ownImages: the steps change or remove images, so that these are the
+	// plan's own, under tags of its own.
+	ownImages bool
 
 	cleanupLines []string // podman lines that take away what the others made
 }
@@ -42,7 +45,10 @@ type PlannedStep struct {
 	Last     map[string]string // read: item → what it was last written with
 	Commands []string          // the podman lines a person would type
 
-	seq int // its place in Plan.Steps
+	seq   int              // its place in Plan.Steps
+	name  string           // what On is called in the engine when the step begins
+	image *engine.Image    // rebuild: what the container's image becomes
+	extra *scenarios.Image // rebuild: what that has on top of the probe
 }
 
 // ImageMaker makes the lab's images: the probe image, with what extra adds to
@@ -79,19 +85,26 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 	if p.probe, err = o.Images(nil); err != nil {
 		return nil, err
 	}
-	for _, c := range v.Containers {
-		if p.images[c.Name], err = o.Images(c.Image); err != nil {
+	p.ownImages = changesImages(v.Steps)
+	extras := p.extras()
+	for i, c := range v.Containers {
+		if p.images[c.Name], err = o.Images(extras[i]); err != nil {
 			return nil, fmt.Errorf("scenario %s, %s: the image of container %s: %w", s.Name, v.Name, c.Name, err)
 		}
 	}
 	for _, it := range s.Data {
 		p.items[it.Name] = it
 	}
-	sh := newShellWriter(p, o.Podman)
+	sh := newShellWriter(p, o.Podman, extras)
 	last := map[string]string{}
+	names := map[string]string{}
 	for i, st := range v.Steps {
 		for _, st := range p.split(st) {
 			ps := PlannedStep{Index: i + 1, Step: st, seq: len(p.Steps)}
+			if st.Verb == "run" || st.Verb == "create" || names[st.On] == "" {
+				names[st.On] = p.name(st.On)
+			}
+			ps.name = names[st.On]
 			switch st.Verb {
 			case "write":
 				ps.Nonces = map[string]string{}
@@ -106,6 +119,15 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 				}
 			case "read":
 				ps.Last = maps.Clone(last)
+			case "rename":
+				names[st.On] = p.name(st.To)
+			case "rebuild":
+				ps.extra = p.rebuilt(extras, st)
+				img, err := o.Images(ps.extra)
+				if err != nil {
+					return nil, fmt.Errorf("scenario %s, %s, step %d (rebuild): %w", s.Name, v.Name, i+1, err)
+				}
+				ps.image = &img
 			}
 			ps.Commands = sh.lines(ps)
 			p.Steps = append(p.Steps, ps)
@@ -166,6 +188,18 @@ func (p *Plan) hostFolder(m scenarios.Mount) string {
 	return filepath.Join(p.Folder, m.Source)
 }
 
+// specOf is the container a run or create step asks for.
+func (p *Plan) specOf(st PlannedStep) engine.ContainerSpec {
+	s := p.spec(p.container(st.On))
+	if st.Image != "" {
+		s.Image = p.imageRef(st.Image)
+		if p.imported(st.Image) {
+			s.Entrypoint = []string{"/probe"} // an import has lost it
+		}
+	}
+	return s
+}
+
 // spec is the container as the engine is asked for it.
 func (p *Plan) spec(c scenarios.Container) engine.ContainerSpec {
 	s := engine.ContainerSpec{
@@ -177,14 +211,14 @@ func (p *Plan) spec(c scenarios.Container) engine.ContainerSpec {
 	}
 	for _, m := range c.Mounts {
 		s.Mounts = append(s.Mounts, engine.Mount{
-			Kind: string(m.Kind), Source: p.source(m), Target: m.Target, Options: m.Options, Subpath: m.Subpath,
+			Kind: string(m.Kind), Source: p.source(m), Target: m.Target, Options: p.options(m), Subpath: m.Subpath,
 		})
 	}
 	for _, from := range c.VolumesFrom {
 		s.VolumesFrom = append(s.VolumesFrom, p.name(from))
 	}
 	for _, secret := range c.Secrets {
-		s.Secrets = append(s.Secrets, p.name(secret))
+		s.Secrets = append(s.Secrets, engine.SecretMount{Name: p.name(secret), Target: secret})
 	}
 	if c.Pod != "" {
 		s.Pod = p.name(c.Pod)
@@ -200,7 +234,10 @@ func (p *Plan) source(m scenarios.Mount) string {
 	case scenarios.Bind:
 		return p.hostFolder(m)
 	case scenarios.ImageMount:
-		return p.probe.Ref
+		if m.Source == "probe" {
+			return p.probe.Ref
+		}
+		return p.imageRef(m.Source)
 	}
 	return m.Source
 }

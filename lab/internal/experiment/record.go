@@ -23,7 +23,10 @@ type Record struct {
 	Fault string `json:"fault,omitempty"`
 	// Skipped is why this engine can't run the variant at all, with what it
 	// needs; "" when it ran.
-	Skipped string  `json:"skipped,omitempty"`
+	Skipped string `json:"skipped,omitempty"`
+	// Hung is set when the engine stopped answering in the middle of a
+	// request: it is to be given up, with its store.
+	Hung    string  `json:"hung,omitempty"`
 	Cleanup Cleanup `json:"cleanup"`
 }
 
@@ -38,17 +41,20 @@ type StepRecord struct {
 	Took    time.Duration `json:"took_ns"`
 	Error   string        `json:"error,omitempty"`
 	Proof   *Proof        `json:"proof,omitempty"`
+	Others  []Proof       `json:"others,omitempty"` // of an event about several containers
 	Items   []Observation `json:"items,omitempty"`
 }
 
 // Proof is the evidence that an event really happened.
 type Proof struct {
+	On        string    `json:"on,omitempty"` // Others: which container
 	Before    *Identity `json:"before,omitempty"`
 	After     *Identity `json:"after,omitempty"`
 	OldIsGone string    `json:"old_is_gone,omitempty"` // the engine's words when asked for the removed container
 	ExitCode  *int      `json:"exit_code,omitempty"`
 	SameImage *bool     `json:"same_image,omitempty"`
 	Refused   string    `json:"refused,omitempty"` // the engine's words, where the event was refused
+	Made      string    `json:"made,omitempty"`    // the image, archive or volume that came of it
 }
 
 // Identity tells one container, and one life of it, from another.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -39,7 +40,7 @@ const cleanupTime = 30 * time.Second
 func Run(ctx context.Context, eng engine.Engine, p *Plan, env Env) *Record {
 	r := &runner{
 		plan: p, eng: eng, env: env,
-		live: map[string]*live{},
+		live: map[string]*live{}, mine: map[Made]int{}, pods: map[string]bool{},
 		rec: &Record{
 			RunID: p.RunID, Scenario: p.Scenario.Name, Hash: p.Scenario.Hash, Variant: p.Variant.Name,
 			Started: env.Now(),
@@ -127,11 +128,14 @@ func (r *runner) cause(ctx context.Context, err error) error {
 
 // runner is one plan being carried out.
 type runner struct {
-	plan *Plan
-	eng  engine.Engine
-	env  Env
-	rec  *Record
-	live map[string]*live // by the container's name in the scenario
+	plan  *Plan
+	eng   engine.Engine
+	env   Env
+	rec   *Record
+	live  map[string]*live // by the container's name in the scenario
+	mine  map[Made]int     // what the plan made and has not removed, by when
+	count int
+	pods  map[string]bool // by the pod's name in the scenario: there now
 	// unanswered: a request went without an answer, so that the engine may
 	// be carrying it out yet.
 	unanswered bool
@@ -139,10 +143,34 @@ type runner struct {
 
 // live is a container of the plan as it stands now.
 type live struct {
+	on      string // its name in the scenario
+	name    string // its name in the engine now
 	id      string
 	who     Identity
 	session *session // nil while nobody answers
+	paused  bool
+	gone    bool     // removed; kept for what it left
 	auto    []string // ids of its volumes without a name
+}
+
+// note writes down that the plan is about to make something.
+func (r *runner) note(kind, name string) error {
+	m := Made{Kind: kind, Name: name}
+	if r.mine[m] > 0 {
+		return nil
+	}
+	r.count++
+	r.mine[m] = r.count
+	return r.env.Ledger.Add(kind, name)
+}
+
+// gone writes down that something the plan made is no more.
+func (r *runner) gone(kind, name string) error {
+	if r.mine[Made{Kind: kind, Name: name}] == 0 {
+		return nil
+	}
+	delete(r.mine, Made{Kind: kind, Name: name})
+	return r.env.Ledger.Gone(kind, name)
 }
 
 // step carries out one step and records it: with work, which outlives the
@@ -164,6 +192,17 @@ func (r *runner) step(ctx, work context.Context, st PlannedStep) error {
 	}
 	err := do(r, work, st, &sr)
 	sr.Took = r.env.Now().Sub(sr.Started)
+	if err != nil && ctx.Err() == nil && refusal(err) {
+		if sr.Proof == nil {
+			sr.Proof = &Proof{}
+		}
+		sr.Proof.Refused = err.Error()
+		if st.Refused {
+			err = r.afterRefusal(ctx, st)
+		}
+	} else if err == nil && st.Refused && ctx.Err() == nil {
+		err = &fault{errors.New("podman was expected to refuse it, and did not")}
+	}
 	if err != nil {
 		err = r.cause(ctx, err)
 		err = fmt.Errorf("scenario %s, %s, step %d (%s): %w", r.plan.Scenario.Name, r.plan.Variant.Name, st.Index, st.Verb, err)
@@ -173,6 +212,34 @@ func (r *runner) step(ctx, work context.Context, st PlannedStep) error {
 	return err
 }
 
+// fault is an error of the lab or of what it saw, not an answer of the engine.
+type fault struct{ error }
+
+func (f *fault) Unwrap() error { return f.error }
+
+// refusal tells the engine's no from not knowing.
+func refusal(err error) bool {
+	var (
+		own         *fault
+		down        *engine.UnreachableError
+		unsupported *engine.UnsupportedError
+		path        *fs.PathError
+	)
+	return !errors.As(err, &own) && !errors.As(err, &down) && !errors.As(err, &unsupported) && !errors.As(err, &path)
+}
+
+// afterRefusal makes sure that what a refused event was about still answers.
+func (r *runner) afterRefusal(ctx context.Context, st PlannedStep) error {
+	l := r.live[st.On]
+	if l == nil || l.gone || l.session == nil || l.paused {
+		return nil
+	}
+	if _, err := l.session.client.Call(ctx, wire.Request{Op: wire.Hello}); err != nil {
+		return &fault{fmt.Errorf("after the refusal the probe does not answer: %w", err)}
+	}
+	return nil
+}
+
 // verbs are the steps a runner can carry out.
 var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) error{
 	"run":     (*runner).run,
@@ -180,54 +247,117 @@ var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) 
 	"edit":    (*runner).write,
 	"erase":   (*runner).erase,
 	"read":    (*runner).read,
+	"wait":    (*runner).wait,
+	"create":  (*runner).createOnly,
 	"stop":    (*runner).stop,
 	"start":   (*runner).start,
 	"restart": (*runner).restart,
 	"kill":    (*runner).kill,
+	"crash":   (*runner).crash,
 	"rm":      (*runner).rm,
+	"pause":   (*runner).pause,
+	"unpause": (*runner).unpause,
+	"rename":  (*runner).rename,
+	"clone":   (*runner).clone,
+
+	"commit":  (*runner).commit,
+	"export":  (*runner).export,
+	"import":  (*runner).importImage,
+	"rebuild": (*runner).rebuild,
+	"rmi":     (*runner).rmi,
+	"cp":      (*runner).cp,
+
+	"volume create": (*runner).volumeCreate,
+	"volume rm":     (*runner).volumeRm,
+	"volume export": (*runner).volumeExport,
+	"volume import": (*runner).volumeImport,
+
+	"container prune": (*runner).containerPrune,
+	"volume prune":    (*runner).volumePrune,
+	"system prune":    (*runner).systemPrune,
+	"service restart": (*runner).serviceRestart,
+
+	"pod stop":    (*runner).podStop,
+	"pod start":   (*runner).podStart,
+	"pod restart": (*runner).podRestart,
+	"pod rm":      (*runner).podRm,
+
+	"checkpoint": (*runner).checkpoint,
+	"restore":    (*runner).restore,
 }
 
 // prepare makes what must be there before the first step: images, folders,
-// volumes made beforehand.
+// volumes made beforehand, secrets.
 func (r *runner) prepare(ctx context.Context) error {
+	if r.plan.NeedsOwnStore() && !r.eng.Own() {
+		return &engine.UnsupportedError{What: r.plan.ownStoreVerb(), Needs: "a store of the lab's own"}
+	}
 	for _, c := range r.plan.Variant.Containers {
-		if err := r.eng.EnsureImage(ctx, r.plan.images[c.Name]); err != nil {
+		img := r.plan.images[c.Name]
+		if r.plan.ownImages {
+			if err := r.note("image", img.Ref); err != nil {
+				return err
+			}
+		}
+		if err := r.eng.EnsureImage(ctx, img); err != nil {
 			return fmt.Errorf("the probe image: %w", err)
 		}
 		for _, m := range c.Mounts {
-			if m.Kind != scenarios.Bind {
-				continue
+			for _, folder := range r.plan.hostFolders(m) {
+				if err := r.makeFolder(folder); err != nil {
+					return err
+				}
 			}
-			// Wide open, as a shared data folder is: the probe may run as
-			// any user.
-			folder := r.plan.hostFolder(m)
-			if err := os.MkdirAll(folder, 0o700); err != nil {
-				return fmt.Errorf("the folder behind the bind mount: %w", err)
+			if m.Kind == scenarios.ImageMount && m.Source == "probe" {
+				if err := r.eng.EnsureImage(ctx, r.plan.probe); err != nil {
+					return fmt.Errorf("the probe image: %w", err)
+				}
 			}
-			if !filepath.IsAbs(m.Source) {
-				if err := os.Chmod(folder, 0o777); err != nil {
-					return fmt.Errorf("the folder behind the bind mount: %w", err)
+		}
+		for _, name := range c.Secrets {
+			if secret := r.plan.name(name); r.mine[Made{Kind: "secret", Name: secret}] == 0 {
+				if err := r.note("secret", secret); err != nil {
+					return err
+				}
+				if err := r.eng.CreateSecret(ctx, secret, secretContent); err != nil {
+					return err
 				}
 			}
 		}
 	}
 	for _, v := range r.plan.volumes() {
-		name := r.plan.name(v.Name)
-		if err := r.refuseForeignVolume(ctx, name); err != nil {
-			return err
-		}
-		if err := r.env.Ledger.Add("volume", name); err != nil {
+		if err := r.refuseForeignVolume(ctx, r.plan.name(v.Name)); err != nil {
 			return err
 		}
 		if !v.Create {
+			if err := r.note("volume", r.plan.name(v.Name)); err != nil {
+				return err
+			}
 			continue
 		}
-		err := r.eng.CreateVolume(ctx, engine.VolumeSpec{
-			Name: name, Labels: map[string]string{RunLabel: r.plan.RunID}, Options: v.Options,
-		})
-		if err != nil {
+		if err := r.createVolume(ctx, v); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// secretContent is what a secret holds until somebody writes over its file.
+const secretContent = "the secret as podman keeps it\n"
+
+// makeFolder makes a folder behind a mount. Wide open, as a shared data folder
+// is: the probe may run as any user. A real path the user allowed is there and
+// stays as it is.
+func (r *runner) makeFolder(folder string) error {
+	_, err := os.Stat(folder)
+	if err == nil {
+		return nil
+	}
+	if err = os.MkdirAll(folder, 0o700); err == nil && within(folder, r.plan.Folder) {
+		err = os.Chmod(folder, 0o777)
+	}
+	if err != nil {
+		return fmt.Errorf("the folder behind the bind mount: %w", err)
 	}
 	return nil
 }
@@ -235,7 +365,13 @@ func (r *runner) prepare(ctx context.Context) error {
 // run is `podman run`: create, start, and speak to the probe.
 func (r *runner) run(ctx context.Context, st PlannedStep, sr *StepRecord) error {
 	before := r.identity(st.On)
-	if err := r.create(ctx, st.On); err != nil {
+	sr.Proof = &Proof{Before: before}
+	if st.Replace {
+		if err := r.replaced(ctx, st, sr); err != nil {
+			return err
+		}
+	}
+	if err := r.create(ctx, st); err != nil {
 		return err
 	}
 	l := r.live[st.On]
@@ -246,7 +382,7 @@ func (r *runner) run(ctx context.Context, st PlannedStep, sr *StepRecord) error 
 		return err
 	}
 	after, err := r.look(ctx, l)
-	sr.Proof = &Proof{Before: before, After: after}
+	sr.Proof.After = after
 	if before != nil && after != nil {
 		same := before.ImageID == after.ImageID
 		sr.Proof.SameImage = &same
@@ -255,33 +391,48 @@ func (r *runner) run(ctx context.Context, st PlannedStep, sr *StepRecord) error 
 }
 
 // create makes the container and writes down what came with it.
-func (r *runner) create(ctx context.Context, on string) error {
-	c := r.plan.container(on)
-	spec := r.plan.spec(c)
-	if err := r.env.Ledger.Add("container", spec.Name); err != nil {
+func (r *runner) create(ctx context.Context, st PlannedStep) error {
+	c := r.plan.container(st.On)
+	spec := r.plan.specOf(st)
+	if err := r.ensurePod(ctx, c); err != nil {
+		return err
+	}
+	for _, m := range c.Mounts {
+		if m.Kind == scenarios.VolumeMount {
+			if err := r.note("volume", r.plan.name(m.Source)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.note("container", spec.Name); err != nil {
 		return err
 	}
 	id, err := r.eng.Create(ctx, spec)
 	if err != nil {
 		var exists *engine.ExistsError
 		if errors.As(err, &exists) && !r.isMine(ctx, spec.Name) {
-			_ = r.env.Ledger.Gone("container", spec.Name)
+			_ = r.gone("container", spec.Name)
 		}
 		return err
 	}
-	l := &live{id: id}
-	r.live[on] = l
+	l := &live{on: st.On, name: spec.Name, id: id}
+	r.live[st.On] = l
 	if !mayHaveAnonymous(c) {
 		return nil
 	}
-	d, err := r.eng.Inspect(ctx, id)
+	return r.noteAnonymous(ctx, l)
+}
+
+// noteAnonymous writes down the volumes without a name a container came with.
+func (r *runner) noteAnonymous(ctx context.Context, l *live) error {
+	d, err := r.eng.Inspect(ctx, l.id)
 	if err != nil {
 		return err
 	}
 	for _, m := range d.Mounts {
 		if m.Type == "volume" && isAnonymousName(m.Name) {
 			l.auto = append(l.auto, m.Name)
-			if err := r.env.Ledger.Add("volume", m.Name); err != nil {
+			if err := r.note("volume", m.Name); err != nil {
 				return err
 			}
 		}
@@ -332,7 +483,7 @@ func isAnonymousName(name string) bool {
 func (r *runner) join(ctx context.Context, l *live) error {
 	s, err := openSession(ctx, r.eng, l.id)
 	if err != nil {
-		return fmt.Errorf("the probe in the container: %w", err)
+		return &fault{fmt.Errorf("the probe in the container: %w", err)}
 	}
 	l.session = s
 	return nil
@@ -396,7 +547,7 @@ func (r *runner) read(ctx context.Context, st PlannedStep, sr *StepRecord) error
 		o := Observation{Item: name}
 		err := r.ask(ctx, st.On, wire.Read, wireItem(it, ""), &o)
 		if err == nil {
-			o.Host = r.lookFromHost(st.On, it)
+			o.Host = r.lookFromHost(ctx, st.On, it)
 		}
 		sr.Items = append(sr.Items, o)
 		if err != nil {
@@ -411,111 +562,12 @@ func (r *runner) read(ctx context.Context, st PlannedStep, sr *StepRecord) error
 func (r *runner) ask(ctx context.Context, on string, op wire.Op, item *wire.Item, o *Observation) error {
 	l := r.live[on]
 	if l == nil || l.session == nil {
-		return fmt.Errorf("nothing runs in container %s", on)
+		return &fault{fmt.Errorf("nothing runs in container %s", on)}
 	}
 	reply, err := l.session.client.Call(ctx, wire.Request{Op: op, Item: item})
 	if err != nil {
-		return fmt.Errorf("the probe does not answer: %w", err)
+		return &fault{fmt.Errorf("the probe does not answer: %w", err)}
 	}
 	o.Found, o.Error = reply.Found, reply.Error
 	return nil
 }
-
-func (r *runner) stop(ctx context.Context, st PlannedStep, sr *StepRecord) error {
-	return r.halt(ctx, st, sr, func(id string) error { return r.eng.Stop(ctx, id, grace) })
-}
-
-func (r *runner) kill(ctx context.Context, st PlannedStep, sr *StepRecord) error {
-	signal := st.Signal
-	if signal == "" {
-		signal = "KILL"
-	}
-	return r.halt(ctx, st, sr, func(id string) error {
-		if err := r.eng.Kill(ctx, id, signal); err != nil {
-			return err
-		}
-		_, err := r.eng.Wait(ctx, id)
-		return err
-	})
-}
-
-// halt is an event after which the container is there and nothing runs in it.
-func (r *runner) halt(ctx context.Context, st PlannedStep, sr *StepRecord, event func(id string) error) error {
-	l := r.live[st.On]
-	before := r.identity(st.On)
-	if err := event(l.id); err != nil {
-		return err
-	}
-	l.leave()
-	d, err := r.eng.Inspect(ctx, l.id)
-	if err != nil {
-		return err
-	}
-	sr.Proof = &Proof{Before: before, After: &Identity{ID: d.ID, ImageID: d.ImageID, Started: d.Started, State: d.State}, ExitCode: &d.ExitCode}
-	return nil
-}
-
-func (r *runner) start(ctx context.Context, st PlannedStep, sr *StepRecord) error {
-	return r.revive(ctx, st, sr, func(id string) error { return r.eng.Start(ctx, id) })
-}
-
-func (r *runner) restart(ctx context.Context, st PlannedStep, sr *StepRecord) error {
-	return r.revive(ctx, st, sr, func(id string) error { return r.eng.Restart(ctx, id, grace) })
-}
-
-// revive is an event after which a new process runs in the same container.
-func (r *runner) revive(ctx context.Context, st PlannedStep, sr *StepRecord, event func(id string) error) error {
-	l := r.live[st.On]
-	before := r.identity(st.On)
-	if err := event(l.id); err != nil {
-		return err
-	}
-	l.leave()
-	if err := r.join(ctx, l); err != nil {
-		return err
-	}
-	after, err := r.look(ctx, l)
-	if err != nil {
-		return err
-	}
-	sr.Proof = &Proof{Before: before, After: after}
-	switch {
-	case before == nil:
-		return nil
-	case before.ID != after.ID:
-		return fmt.Errorf("podman says it did it, but the container is another: %s before, %s after", short(before.ID), short(after.ID))
-	case before.Instance == after.Instance:
-		return errors.New("podman says it did it, but the same process answers")
-	}
-	return nil
-}
-
-// rm is `podman rm -f`: the process leaves, and the container is removed.
-func (r *runner) rm(ctx context.Context, st PlannedStep, sr *StepRecord) error {
-	l := r.live[st.On]
-	sr.Proof = &Proof{Before: r.identity(st.On)}
-	// Asked to leave, the probe is gone at once; podman would wait for it.
-	l.session.exit(ctx)
-	l.leave()
-	if err := r.eng.Remove(ctx, l.id, engine.RemoveOptions{Force: true, Volumes: st.Volumes}); err != nil {
-		return err
-	}
-	_, err := r.eng.Inspect(ctx, l.id)
-	var gone *engine.NotFoundError
-	switch {
-	case err == nil:
-		return errors.New("podman says it removed the container, but it is still there")
-	case !errors.As(err, &gone):
-		return err
-	}
-	sr.Proof.OldIsGone = gone.Error()
-	return r.env.Ledger.Gone("container", r.plan.name(st.On))
-}
-
-// leave ends the session with a container whose process has ended.
-func (l *live) leave() {
-	l.session.close()
-	l.session = nil
-}
-
-func short(id string) string { return id[:min(len(id), 12)] }

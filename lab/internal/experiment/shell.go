@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -11,42 +12,37 @@ import (
 // shellWriter writes a plan's steps as the podman lines a person would type.
 // Pasted into a shell, in order, they do what the run does.
 type shellWriter struct {
-	plan  *Plan
-	shell Shell
-	made  bool // the lines that come before the first run are written
+	plan   *Plan
+	shell  Shell
+	made   bool               // the lines that come before the first run are written
+	pods   map[string]bool    // pods that are there now
+	extras []*scenarios.Image // what each container's image has on top of the probe
+	known  map[string]bool    // containers whose volumes without a name are remembered
 }
 
-func newShellWriter(p *Plan, s Shell) *shellWriter {
+func newShellWriter(p *Plan, s Shell, extras []*scenarios.Image) *shellWriter {
 	if s.Podman == "" {
 		s.Podman = "podman"
 	}
-	return &shellWriter{plan: p, shell: s}
+	return &shellWriter{plan: p, shell: s, pods: map[string]bool{}, known: map[string]bool{}, extras: slices.Clone(extras)}
 }
 
 // lines are the commands of one step.
 func (w *shellWriter) lines(st PlannedStep) []string {
-	name := quote(w.plan.name(st.On))
+	if line, ok := commands[st.Verb]; ok {
+		return line(w, st)
+	}
 	switch st.Verb {
-	case "run":
-		return append(w.before(), w.run(w.plan.container(st.On)))
+	case "run", "create":
+		return append(w.before(), w.run(st)...)
 	case "write", "edit":
 		return w.probe(st, "write", st.Nonces)
 	case "erase":
 		return w.probe(st, "erase", nil)
 	case "read":
 		return w.probe(st, "read", st.Last)
-	case "rm":
-		flags := "-f"
-		if st.Volumes {
-			flags += " -v"
-		}
-		return []string{fmt.Sprintf("%s rm %s %s", w.shell.Podman, flags, name)}
-	case "kill":
-		if st.Signal != "" {
-			return []string{fmt.Sprintf("%s kill --signal %s %s", w.shell.Podman, quote(st.Signal), name)}
-		}
 	}
-	return []string{fmt.Sprintf("%s %s %s", w.shell.Podman, st.Verb, name)}
+	return []string{fmt.Sprintf("%s %s %s", w.shell.Podman, st.Verb, quote(st.name))}
 }
 
 // before are the lines that must come before the first run: the folders of
@@ -57,30 +53,66 @@ func (w *shellWriter) before() []string {
 	}
 	w.made = true
 	var lines []string
-	for _, c := range w.plan.Variant.Containers {
-		for _, m := range c.Mounts {
-			if m.Kind == scenarios.Bind {
-				lines = append(lines, "mkdir -p "+quote(w.plan.hostFolder(m)))
+	if w.plan.ownImages {
+		built := map[string]bool{}
+		for i, c := range w.plan.Variant.Containers {
+			if ref := w.plan.images[c.Name].Ref; !built[ref] {
+				built[ref] = true
+				lines = append(lines, w.build(ref, w.extras[i])...)
 			}
 		}
 	}
+	for _, c := range w.plan.Variant.Containers {
+		for _, m := range c.Mounts {
+			for _, folder := range w.plan.hostFolders(m) {
+				lines = append(lines, "mkdir -p "+quote(folder))
+			}
+		}
+		for _, secret := range c.Secrets {
+			lines = append(lines, fmt.Sprintf("printf %s | %s secret create %s -", quote(strings.ReplaceAll(secretContent, "\n", `\n`)), w.shell.Podman, quote(w.plan.name(secret))))
+		}
+	}
 	for _, v := range w.plan.volumes() {
-		if !v.Create {
-			continue
+		if v.Create {
+			lines = append(lines, w.volumeCreate(v)...)
 		}
-		line := w.shell.Podman + " volume create --label " + RunLabel + "=" + w.plan.RunID
-		for _, k := range sortedKeys(v.Options) {
-			line += " --opt " + quote(k+"="+v.Options[k])
-		}
-		lines = append(lines, line+" "+quote(w.plan.name(v.Name)))
 	}
 	return lines
 }
 
-// run is the `podman run` line of a container.
-func (w *shellWriter) run(c scenarios.Container) string {
-	s := w.plan.spec(c)
-	args := []string{w.shell.Podman, "run", "-d", "--name", quote(s.Name), "--label", RunLabel + "=" + w.plan.RunID, "--network", "none"}
+func (w *shellWriter) volumeCreate(v scenarios.Volume) []string {
+	options, folders := w.plan.volumeOptions(v)
+	var lines []string
+	for _, folder := range folders {
+		lines = append(lines, "mkdir -p "+quote(folder))
+	}
+	line := w.shell.Podman + " volume create --label " + RunLabel + "=" + w.plan.RunID
+	for _, k := range sortedKeys(options) {
+		line += " --opt " + quote(k+"="+options[k])
+	}
+	return append(lines, line+" "+quote(w.plan.name(v.Name)))
+}
+
+// run is the `podman run` or `podman create` line of a container, after the
+// line that makes its pod.
+func (w *shellWriter) run(st PlannedStep) []string {
+	c := w.plan.container(st.On)
+	s := w.plan.specOf(st)
+	var lines []string
+	args := []string{w.shell.Podman, "run", "-d", "-i"}
+	if st.Verb == "create" {
+		args = []string{w.shell.Podman, "create", "-i"}
+	}
+	if st.Replace {
+		args = append(args, "--replace")
+	}
+	args = append(args, "--name", quote(s.Name), "--label", RunLabel+"="+w.plan.RunID)
+	if s.Pod == "" {
+		args = append(args, "--network", "none")
+	} else if !w.pods[c.Pod] {
+		w.pods[c.Pod] = true
+		lines = append(lines, fmt.Sprintf("%s pod create --network none --label %s=%s %s", w.shell.Podman, RunLabel, w.plan.RunID, quote(s.Pod)))
+	}
 	args = append(args, w.shell.RunFlags...)
 	if s.Remove {
 		args = append(args, "--rm")
@@ -106,27 +138,34 @@ func (w *shellWriter) run(c scenarios.Container) string {
 	if s.ImageVolume != "" {
 		args = append(args, "--image-volume", quote(s.ImageVolume))
 	}
-	for _, m := range s.Mounts {
-		args = append(args, mountFlag(m.Kind, m.Source, m.Target, m.Subpath, m.Options)...)
+	for i, m := range s.Mounts {
+		args = append(args, mountFlag(m.Kind, m.Source, m.Target, m.Subpath, m.Options, c.Mounts[i].Long)...)
 	}
 	for _, from := range s.VolumesFrom {
 		args = append(args, "--volumes-from", quote(from))
 	}
 	for _, secret := range s.Secrets {
-		args = append(args, "--secret", quote(secret))
+		args = append(args, "--secret", quote(secret.Name+",target="+secret.Target))
 	}
 	if s.Pod != "" {
 		args = append(args, "--pod", quote(s.Pod))
 	}
-	return strings.Join(append(args, quote(s.Image)), " ")
+	for _, e := range s.Entrypoint {
+		args = append(args, "--entrypoint", quote(e))
+	}
+	return append(lines, strings.Join(append(args, quote(s.Image)), " "))
 }
 
-func mountFlag(kind, source, target, subpath string, options []string) []string {
+func mountFlag(kind, source, target, subpath string, options []string, long bool) []string {
 	suffix := ""
 	if len(options) > 0 {
 		suffix = ":" + strings.Join(options, ",")
 	}
 	switch {
+	case long && kind == string(scenarios.Anonymous):
+		return []string{"--mount", quote("type=volume,destination=" + target)}
+	case long && kind == string(scenarios.Tmpfs):
+		return []string{"--mount", quote(strings.Join(append([]string{"type=tmpfs,destination=" + target}, options...), ","))}
 	case kind == string(scenarios.Anonymous):
 		return []string{"-v", quote(target)}
 	case kind == string(scenarios.Tmpfs):
@@ -149,7 +188,7 @@ func (w *shellWriter) probe(st PlannedStep, verb string, nonces map[string]strin
 	var lines []string
 	for _, item := range st.Items {
 		it := w.plan.items[item]
-		line := fmt.Sprintf("%s exec %s /probe %s %s %s %s", w.shell.Podman, quote(w.plan.name(st.On)), verb, quote(item), it.Kind, quote(it.Path))
+		line := fmt.Sprintf("%s exec %s /probe %s %s %s %s", w.shell.Podman, quote(st.name), verb, quote(item), it.Kind, quote(it.Path))
 		if n := nonces[item]; n != "" {
 			line += " " + n
 		}
@@ -167,14 +206,44 @@ func (w *shellWriter) probe(st PlannedStep, verb string, nonces map[string]strin
 	return lines
 }
 
-// After are the lines that take away what the plan's other lines made.
+// after are the lines that take away what the plan's other lines made.
 func (w *shellWriter) after() []string {
 	var lines []string
+	add := func(format string, args ...any) {
+		if line := w.shell.Podman + " " + fmt.Sprintf(format, args...); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
 	for _, c := range w.plan.Variant.Containers {
-		lines = append(lines, fmt.Sprintf("%s rm -f -v --ignore %s", w.shell.Podman, quote(w.plan.name(c.Name))))
+		add("rm -f -v --ignore %s", quote(w.plan.name(c.Name)))
+	}
+	for _, st := range w.plan.Variant.Steps {
+		if st.Verb == "rename" {
+			add("rm -f -v --ignore %s", quote(w.plan.name(st.To)))
+		}
+	}
+	for _, c := range w.plan.Variant.Containers {
+		if c.Pod != "" {
+			add("pod rm -f --ignore %s", quote(w.plan.name(c.Pod)))
+		}
 	}
 	for _, v := range w.plan.volumes() {
-		lines = append(lines, fmt.Sprintf("%s volume rm -f %s", w.shell.Podman, quote(w.plan.name(v.Name))))
+		add("volume rm -f %s", quote(w.plan.name(v.Name)))
+	}
+	for _, c := range w.plan.Variant.Containers {
+		for _, secret := range c.Secrets {
+			add("secret rm %s", quote(w.plan.name(secret)))
+		}
+	}
+	for _, st := range w.plan.Variant.Steps {
+		if st.Verb == "commit" || st.Verb == "import" {
+			add("rmi -f %s", quote(w.plan.imageRef(st.To)))
+		}
+	}
+	if w.plan.ownImages {
+		for _, c := range w.plan.Variant.Containers {
+			add("rmi -f %s", quote(w.plan.images[c.Name].Ref))
+		}
 	}
 	return append(lines, "rm -rf "+quote(w.plan.Folder))
 }

@@ -1,0 +1,181 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"persistencelab/scenarios"
+)
+
+// commands are the podman lines of the steps that are more than a verb and
+// the container's name.
+var commands = map[string]func(*shellWriter, PlannedStep) []string{
+	"rm": func(w *shellWriter, st PlannedStep) []string {
+		if st.Volumes {
+			return w.podman("rm -f -v", st.name)
+		}
+		return append(w.remember(st), w.podman("rm -f", st.name)...)
+	},
+	"kill": func(w *shellWriter, st PlannedStep) []string {
+		if st.Signal != "" {
+			return w.podman("kill --signal "+quote(st.Signal), st.name)
+		}
+		return w.podman("kill", st.name)
+	},
+	"crash": func(w *shellWriter, st PlannedStep) []string {
+		// A signal from the host: after `podman kill` no policy restarts it.
+		// To USR2 the probe leaves with code 3.
+		pid := fmt.Sprintf("$(%s container inspect --format '{{.State.Pid}}' %s)", w.shell.Podman, quote(st.name))
+		lines := []string{"kill -USR2 " + pid}
+		if answered(w.plan.container(st.On).Restart, st.Code) {
+			lines = append(lines, "sleep 1")
+		}
+		return lines
+	},
+	"wait": func(w *shellWriter, st PlannedStep) []string {
+		return []string{fmt.Sprintf("sleep %g", st.Delay.Seconds())}
+	},
+	"rename": func(w *shellWriter, st PlannedStep) []string {
+		return w.podman("rename", st.name, w.plan.name(st.To))
+	},
+	"clone": func(w *shellWriter, st PlannedStep) []string {
+		return w.podman("container clone --name", w.plan.name(st.To), st.name)
+	},
+	"commit": func(w *shellWriter, st PlannedStep) []string {
+		return w.podman("commit", st.name, w.plan.imageRef(st.To))
+	},
+	"export": func(w *shellWriter, st PlannedStep) []string {
+		return append(w.archives(st.To), w.podman("export -o", w.plan.archive(st.To), st.name)...)
+	},
+	"import": func(w *shellWriter, st PlannedStep) []string {
+		return w.podman("import", w.plan.archive(st.From), w.plan.imageRef(st.To))
+	},
+	"rebuild": (*shellWriter).rebuild,
+	"rmi": func(w *shellWriter, st PlannedStep) []string {
+		return w.podman("rmi -f", w.plan.images[st.On].Ref)
+	},
+	"cp": func(w *shellWriter, st PlannedStep) []string {
+		if st.To != "" {
+			return append(w.archives(st.To), w.podman("cp", st.name+":"+st.Path, w.plan.copied(st.To))...)
+		}
+		return w.podman("cp", w.plan.copied(st.From), st.name+":"+st.Path)
+	},
+	"checkpoint": func(w *shellWriter, st PlannedStep) []string {
+		if st.To != "" {
+			return append(w.archives(st.To), w.podman("container checkpoint --export", w.plan.archive(st.To), st.name)...)
+		}
+		return w.podman("container checkpoint", st.name)
+	},
+	"restore": func(w *shellWriter, st PlannedStep) []string {
+		if st.From != "" {
+			return w.podman("container restore --import", w.plan.archive(st.From), "--name", st.name)
+		}
+		return w.podman("container restore", st.name)
+	},
+	"container prune": func(w *shellWriter, st PlannedStep) []string { return w.podman("container prune -f") },
+	"volume create": func(w *shellWriter, st PlannedStep) []string {
+		return w.volumeCreate(w.plan.volume(st.Volume))
+	},
+	"volume rm": func(w *shellWriter, st PlannedStep) []string {
+		verb := "volume rm"
+		if st.Force {
+			verb += " -f"
+		}
+		if st.Volume == "" {
+			return append(w.remember(st), w.shell.Podman+" "+verb+" $"+w.variable(st.On))
+		}
+		return w.podman(verb, w.plan.name(st.Volume))
+	},
+	"volume prune": func(w *shellWriter, st PlannedStep) []string { return w.podman("volume prune -f") },
+	"volume export": func(w *shellWriter, st PlannedStep) []string {
+		return append(w.archives(st.To), w.podman("volume export -o", w.plan.archive(st.To), w.plan.name(st.Volume))...)
+	},
+	"volume import": func(w *shellWriter, st PlannedStep) []string {
+		return w.podman("volume import", w.plan.name(st.Volume), w.plan.archive(st.From))
+	},
+	"system prune": func(w *shellWriter, st PlannedStep) []string {
+		if st.Volumes {
+			return w.podman("system prune -f --volumes")
+		}
+		return w.podman("system prune -f")
+	},
+	"service restart": func(w *shellWriter, st PlannedStep) []string {
+		return []string{"systemctl restart podman.service   # or end and start: podman system service"}
+	},
+	"pod stop":    func(w *shellWriter, st PlannedStep) []string { return w.podman("pod stop", w.plan.name(st.Pod)) },
+	"pod start":   func(w *shellWriter, st PlannedStep) []string { return w.podman("pod start", w.plan.name(st.Pod)) },
+	"pod restart": func(w *shellWriter, st PlannedStep) []string { return w.podman("pod restart", w.plan.name(st.Pod)) },
+	"pod rm": func(w *shellWriter, st PlannedStep) []string {
+		w.pods[st.Pod] = false
+		return w.podman("pod rm -f", w.plan.name(st.Pod))
+	},
+}
+
+// podman is one line: the verb as it stands, then words to be quoted.
+func (w *shellWriter) podman(verb string, words ...string) []string {
+	line := w.shell.Podman + " " + verb
+	for _, word := range words {
+		line += " " + quote(word)
+	}
+	return []string{line}
+}
+
+func (w *shellWriter) archives(name string) []string {
+	return []string{"mkdir -p " + quote(path.Dir(w.plan.archive(name)))}
+}
+
+// variable is where the shell keeps the names of a container's volumes
+// without a name of their own.
+func (w *shellWriter) variable(on string) string {
+	return "volumes_of_" + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, on)
+}
+
+// remember is the line that asks a container for its volumes, where a later
+// step removes them: once the container is gone nobody knows them any more.
+func (w *shellWriter) remember(st PlannedStep) []string {
+	wanted := slices.ContainsFunc(w.plan.Variant.Steps, func(s scenarios.Step) bool {
+		return s.Verb == "volume rm" && s.Volume == "" && s.On == st.On
+	})
+	if !wanted || w.known[st.On] {
+		return nil
+	}
+	w.known[st.On] = true
+	return []string{fmt.Sprintf("%s=$(%s container inspect --format '{{range .Mounts}}{{.Name}} {{end}}' %s)", w.variable(st.On), w.shell.Podman, quote(st.name))}
+}
+
+// rebuild is a build from a Containerfile written on the spot.
+func (w *shellWriter) rebuild(st PlannedStep) []string { return w.build(st.image.Ref, st.extra) }
+
+// build are the lines that make an image of the probe's.
+func (w *shellWriter) build(ref string, extra *scenarios.Image) []string {
+	dir := w.plan.archive("build")
+	lines := []string{"mkdir -p " + quote(dir)}
+	file := []string{"FROM " + w.plan.probe.Ref, "LABEL lab.image=" + ref}
+	for _, name := range slices.Sorted(maps.Keys(extra.Files)) {
+		file = append(file, fmt.Sprintf("COPY .%s %s", name, name))
+		if sub := path.Dir(name); sub != "/" {
+			lines = append(lines, "mkdir -p "+quote(dir+sub))
+		}
+		lines = append(lines, fmt.Sprintf("printf %%s %s >%s", quote(extra.Files[name]), quote(dir+name)))
+	}
+	for _, v := range extra.Volumes {
+		file = append(file, "VOLUME "+v)
+	}
+	if extra.User != "" {
+		file = append(file, "USER "+extra.User)
+	}
+	var quoted []string
+	for _, line := range file {
+		quoted = append(quoted, quote(line))
+	}
+	lines = append(lines, fmt.Sprintf("printf '%%s\\n' %s >%s", strings.Join(quoted, " "), quote(dir+"/Containerfile")))
+	return append(lines, w.podman("build -t", ref, dir)...)
+}
