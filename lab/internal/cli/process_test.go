@@ -9,24 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asLab makes the test binary the lab itself, so that a test can run it as a
-// process.
-const asLab = "LAB_TEST_AS_LAB"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asLab) != "" {
-		os.Exit(Main(os.Args[1:]))
-	}
-	os.Exit(m.Run())
-}
-
 // labCommand is the lab as a process of its own.
 func labCommand(t *testing.T, state string, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), asLab+"=1", "LAB_STATE_DIR="+state, "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1")
+	cmd := exec.Command("lab", args...)
+	cmd.Env = append(os.Environ(), "LAB_STATE_DIR="+state, "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1")
 	return cmd
 }
 
