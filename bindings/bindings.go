@@ -39,6 +39,7 @@ type Podman struct {
 	url      string
 	remote   bool // the service is on another machine, or in a virtual one
 	version  semver.Version
+	asked    string   // how the user asked for the service; "" when the lab found or started it
 	service  *service // nil when the service was found, not started
 	host     *host    // what was learned of where the service runs
 	limits   []ulimit // sent with every container; empty when the defaults work
@@ -241,6 +242,10 @@ func (p *Podman) Close() error {
 	}
 	return nil
 }
+
+// Asked tells how the user asked for this service ("--url"); "" when the lab
+// found or started it by itself.
+func (p *Podman) Asked() string { return p.asked }
 
 // Service tells where the service is, and whether it is one the lab started.
 func (p *Podman) Service() (url string, own bool) { return p.url, p.service != nil }

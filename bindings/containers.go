@@ -80,7 +80,21 @@ func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, err
 			return nil, err
 		}
 	}
+	if spec.ReadOnly && *s.ReadWriteTmpfs && !p.atLeast(5, 0) {
+		addReadOnlyTmpfs(s, spec)
+	}
 	return s, nil
+}
+
+// addReadOnlyTmpfs gives a read-only container its places in memory. Before
+// 5.0 the podman command adds them, and the service knows nothing of them.
+func addReadOnlyTmpfs(s *specgen.SpecGenerator, spec engine.ContainerSpec) {
+	for _, target := range []string{"/run", "/tmp", "/var/tmp"} {
+		if !slices.ContainsFunc(spec.Mounts, func(m engine.Mount) bool { return m.Target == target }) {
+			s.Mounts = append(s.Mounts, specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: target,
+				Options: []string{"rw", "rprivate", "nosuid", "nodev", "tmpcopyup"}})
+		}
+	}
 }
 
 func (p *Podman) addMount(s *specgen.SpecGenerator, m engine.Mount) error {

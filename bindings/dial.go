@@ -118,6 +118,7 @@ func connectFound(ctx context.Context, t target, opts Options) (*Podman, error) 
 	if err != nil {
 		return nil, err
 	}
+	p.asked = t.asked
 	if err := opts.reached(p); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,11 @@ func (h *host) writeConf(opts Options) (string, error) {
 	if opts.Root != "" {
 		conf.WriteString(storeConf(opts))
 	}
-	file := filepath.Join(opts.RunDir, "containers.conf")
+	dir := opts.RunDir
+	if opts.Root != "" {
+		dir = opts.Root
+	}
+	file := filepath.Join(dir, "containers.conf")
 	if err := os.WriteFile(file, []byte(conf.String()), 0o600); err != nil {
 		return "", err
 	}

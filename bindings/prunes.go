@@ -59,5 +59,6 @@ func (p *Podman) RestartService(ctx context.Context) error {
 		return err
 	}
 	p.service, p.conn = again, fresh.conn
+	fresh.service = nil
 	return nil
 }

@@ -46,6 +46,9 @@ const startUp = 30 * time.Second
 // startService starts a service and connects to it.
 func startService(ctx context.Context, binary string, h *host, opts Options) (*Podman, error) {
 	socket := filepath.Join(opts.RunDir, "podman.sock")
+	if opts.Root != "" {
+		socket = storeSocket(opts)
+	}
 	s := &service{socket: socket, binary: binary, root: opts.Root}
 	env := append(os.Environ(), "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
 	if opts.Root != "" {

@@ -59,18 +59,25 @@ func runtimeDir(opts Options) string {
 	return filepath.Join(base, "lab-"+hex.EncodeToString(sum[:6]))
 }
 
+// storeSocket is where the store's service listens.
+func storeSocket(opts Options) string { return filepath.Join(runtimeDir(opts), "podman.sock") }
+
 // RemoveStore removes a store of the lab's own with everything in it: its
-// containers, its mounts, its folders. No service may be running on it. What
-// is not there counts as removed.
+// containers, its mounts, its folders. Of opts it reads Root, UID and Getenv.
+// What is not there counts as removed.
 func RemoveStore(ctx context.Context, opts Options) error {
 	run := runtimeDir(opts)
 	if gone(opts.Root) && gone(run) {
 		return nil
 	}
+	if err := EndService(ctx, "unix://"+storeSocket(opts)); err != nil {
+		return err
+	}
 	var words error
 	if binary, err := exec.LookPath("podman"); err == nil && !gone(filepath.Join(opts.Root, "root")) {
-		conf := filepath.Join(opts.RunDir, "containers.conf")
-		env := append(os.Environ(), "CONTAINERS_CONF="+conf, "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
+		// It replaces the user's settings here: the store's own are all
+		// that removing needs, on any version.
+		env := append(os.Environ(), "CONTAINERS_CONF="+filepath.Join(opts.Root, "containers.conf"), "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
 		for _, args := range [][]string{
 			{"pod", "rm", "--all", "--force", "--time", "0"},
 			{"rm", "--all", "--force", "--volumes", "--time", "0"},

@@ -74,6 +74,13 @@ func lockRuns(runs string) (*os.File, error) {
 // run's folder.
 const folderKind = "folder"
 
+// storeKind is its kind for a store of the lab's own, named by its folder in
+// the run's folder.
+const storeKind = "store"
+
+// inEngine tells whether a thing made is in the engine the run is on.
+func inEngine(m experiment.Made) bool { return m.Kind != folderKind && m.Kind != storeKind }
+
 // socketRoom is how long the path of a folder may be for a socket in it: what
 // fits into sockaddr_un on every system, less the socket's name.
 const socketRoom = 100 - len("/podman.sock")
@@ -155,7 +162,7 @@ func (d *deadRun) close() { d.lock.Close() }
 
 // inEngine tells whether anything the run made may be in an engine.
 func (d *deadRun) inEngine() bool {
-	return slices.ContainsFunc(d.made, func(m experiment.Made) bool { return m.Kind != folderKind })
+	return slices.ContainsFunc(d.made, inEngine)
 }
 
 // endService ends the service the dead run's lab had started. The kernel has
@@ -170,7 +177,7 @@ func (d *deadRun) endService(ctx context.Context) error {
 // remove removes what the run left on eng: what its ledger lists and what
 // carries its label and its name. The folders go when all of it went.
 func (d *deadRun) remove(ctx context.Context, eng engine.Engine) (removed, left []string) {
-	made := slices.DeleteFunc(slices.Clone(d.made), func(m experiment.Made) bool { return m.Kind == folderKind })
+	made := slices.DeleteFunc(slices.Clone(d.made), func(m experiment.Made) bool { return !inEngine(m) })
 	found, err := eng.Labelled(ctx, experiment.RunLabel)
 	if err != nil {
 		return nil, []string{err.Error()}
@@ -191,6 +198,11 @@ func (d *deadRun) remove(ctx context.Context, eng engine.Engine) (removed, left 
 // removeFolders removes the run's folders, when nothing else of it is left.
 func (d *deadRun) removeFolders() (left []string) {
 	for _, m := range d.made {
+		if m.Kind == storeKind && filepath.Dir(m.Name) == d.folder {
+			if err := removeStore(context.Background(), m.Name); err != nil {
+				left = append(left, err.Error())
+			}
+		}
 		// The name is checked: it is a folder of the lab's own, or nothing.
 		if m.Kind == folderKind && filepath.Base(m.Name) == "lab-"+d.id {
 			if err := os.RemoveAll(m.Name); err != nil {

@@ -251,7 +251,7 @@ func runJobs(ctx context.Context, env *Env, s *session, opts runOptions, jobs []
 			defer wg.Done()
 			for j := range next {
 				pctx, cancel := context.WithTimeoutCause(ctx, opts.timeout, fmt.Errorf("it took longer than %s (--timeout)", opts.timeout))
-				j.record = experiment.Run(pctx, s.engine, j.plan, experiment.Env{
+				j.record = s.carryOut(pctx, j.plan, experiment.Env{
 					Now: env.Now, Ledger: s.ledger, Progress: progress.step, Keep: opts.keep,
 				})
 				cancel()

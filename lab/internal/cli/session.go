@@ -72,6 +72,7 @@ type session struct {
 	ledger *experiment.Ledger
 	engine *bindings.Podman
 	images experiment.ImageMaker
+	stores *stores
 }
 
 // runInfo is what a run's folder says of it, for whoever finds it. It is there
@@ -118,6 +119,7 @@ func openSession(ctx context.Context, env *Env, flags engineFlags) (*session, er
 		s.abandon()
 		return nil, err
 	}
+	s.stores = &stores{s: s, flags: flags}
 	clearDead(ctx, env, state, s)
 	return s, nil
 }
@@ -156,7 +158,7 @@ func (s *session) abandon() {
 
 // enginesLeft is what the ledger lists and an engine has.
 func (s *session) enginesLeft() []experiment.Made {
-	return slices.DeleteFunc(s.ledger.Left(), func(m experiment.Made) bool { return m.Kind == folderKind })
+	return slices.DeleteFunc(s.ledger.Left(), func(m experiment.Made) bool { return !inEngine(m) })
 }
 
 // folderError: the lab can't use its own folder.
@@ -216,6 +218,7 @@ func (s *session) close(ctx context.Context, keep bool) (left []string) {
 	} else {
 		left = s.leaks(ctx)
 	}
+	left = append(left, s.stores.close(ctx)...)
 	_ = s.engine.Close()
 	_ = s.ledger.Close()
 	if keep || len(left) > 0 {

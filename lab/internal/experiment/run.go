@@ -25,6 +25,9 @@ type Env struct {
 	// from the goroutine that runs the plan.
 	Progress func(p *Plan, st PlannedStep)
 	Keep     bool // leave everything where it is
+	// NoStore is why there is no store of the lab's own, for plans that
+	// need one and are run on an engine without.
+	NoStore string
 }
 
 // grace is how long process 1 is given to leave before it is killed. The
@@ -290,7 +293,11 @@ var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) 
 // volumes made beforehand, secrets.
 func (r *runner) prepare(ctx context.Context) error {
 	if r.plan.NeedsOwnStore() && !r.eng.Own() {
-		return &engine.UnsupportedError{What: r.plan.ownStoreVerb(), Needs: "a store of the lab's own"}
+		needs := "a store of the lab's own"
+		if r.env.NoStore != "" {
+			needs += ", " + r.env.NoStore
+		}
+		return &engine.UnsupportedError{What: r.plan.ownStoreVerb(), Needs: needs}
 	}
 	for _, c := range r.plan.Variant.Containers {
 		img := r.plan.images[c.Name]
