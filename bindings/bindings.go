@@ -231,6 +231,9 @@ func (p *Podman) unsupported(what, needs string) error {
 	return &engine.UnsupportedError{What: what, Needs: needs, Err: fmt.Errorf("this is podman %s", p.version)}
 }
 
+// Version is the service's version. Facts has it too, and asks longer.
+func (p *Podman) Version() string { return p.version.String() }
+
 // Local implements engine.Engine.
 func (p *Podman) Local() bool { return !p.remote }
 

@@ -207,15 +207,7 @@ func (p *Podman) Inspect(ctx context.Context, nameOrID string) (engine.Container
 	if err != nil {
 		return engine.Container{}, p.fail(ctx, err, "container", nameOrID)
 	}
-	c := engine.Container{ID: d.ID, Name: d.Name, ImageID: d.Image, RestartCount: int(d.RestartCount)}
-	if d.State != nil {
-		c.State, c.PID, c.ExitCode = d.State.Status, d.State.Pid, int(d.State.ExitCode)
-		c.Started, c.Finished = d.State.StartedAt, d.State.FinishedAt
-	}
-	for _, m := range d.Mounts {
-		c.Mounts = append(c.Mounts, engine.ContainerMount{Type: m.Type, Name: m.Name, Source: m.Source, Target: m.Destination})
-	}
-	return c, nil
+	return containerOf(d), nil
 }
 
 func ptr[T any](v T) *T { return &v }

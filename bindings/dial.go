@@ -41,6 +41,11 @@ type Options struct {
 	// one the lab starts, with `--root` and `--runroot` below this folder.
 	Root string
 
+	// LookOnly reaches a service for looking alone: no throw-away container
+	// is run, so that nothing is learned of whether containers start here,
+	// and nothing is remembered.
+	LookOnly bool
+
 	Log io.Writer // what Podman's client logs; nil to drop it
 }
 
@@ -77,6 +82,9 @@ func (e *NotInstalledError) Error() string {
 // must answer. Where nothing was asked for and nothing answers, it starts a
 // service of its own.
 func Dial(ctx context.Context, opts Options) (*Podman, error) {
+	if opts.LookOnly {
+		opts.CacheDir = "" // what was not tried must not be remembered as working
+	}
 	sendLogs(opts.Log)
 	if opts.Root != "" {
 		return startOwn(ctx, opts)
@@ -121,6 +129,10 @@ func connectFound(ctx context.Context, t target, opts Options) (*Podman, error) 
 	p.asked = t.asked
 	if err := opts.reached(p); err != nil {
 		return nil, err
+	}
+	if opts.LookOnly {
+		p.host = &host{}
+		return p, nil
 	}
 	if err := p.adjustFound(ctx, opts); err != nil {
 		return nil, err
@@ -205,6 +217,9 @@ func startOwn(ctx context.Context, opts Options) (*Podman, error) {
 	if err := opts.reached(p); err != nil {
 		_ = p.Close()
 		return nil, err
+	}
+	if opts.LookOnly {
+		return p, nil
 	}
 	if !known {
 		p, err = p.adjustOwn(ctx, binary, h, opts)

@@ -145,7 +145,7 @@ func newRoot(env *Env) *cobra.Command {
 	root.AddCommand(
 		newRun(env), newLearn(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
 		newDoctor(env), newClean(env),
-		newProbe(env), newCompare(env),
+		newProbe(env), newCompare(env), newAudit(env),
 	)
 	for _, c := range root.Commands() {
 		c.Long += "\n\n" + exitTable
