@@ -1,0 +1,269 @@
+package classroom
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"persistencelab/lab/internal/report"
+	"persistencelab/scenarios"
+)
+
+// Options are how a table is written.
+type Options struct {
+	View
+	By      Rows
+	LeftOut []error // what could not be read: named in the formats for people
+	Width   int     // text: columns, 0 for 80
+	Unicode bool    // text: signs beyond ASCII
+	Refresh int     // html: seconds after which a browser loads the page again, 0 for never
+	Roster  Roster  // gradebooks: who a learner is there
+}
+
+// Format is one way to write a table.
+type Format struct {
+	Name        string
+	Ext         string
+	Description string
+	Write       func(w io.Writer, t *Table, o Options) error
+}
+
+// Formats lists every format, the default one first.
+func Formats() []Format {
+	return []Format{
+		{"text", ".txt", "for people", Text},
+		{"markdown", ".md", "for people, as GitHub tables", Markdown},
+		{"html", ".html", "one page to show, print or hand out", HTML},
+		{"csv", ".csv", "a line per learner, question and round", CSV},
+		{"json", ".json", "the whole table, versioned", JSON},
+		{"gradebook-moodle", "", "a line per learner, for Moodle's grade import", Moodle},
+		{"gradebook-canvas", "", "a line per learner, for Canvas' gradebook import", Canvas},
+	}
+}
+
+// Lookup finds a format by name.
+func Lookup(name string) (Format, error) {
+	var names []string
+	for _, f := range Formats() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return Format{}, fmt.Errorf("no format %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Text writes the table for a terminal. No line is longer than Width, unless
+// the columns can't be made narrower.
+func Text(w io.Writer, t *Table, o Options) error {
+	o.Width = max(cmp.Or(o.Width, 80), 40)
+	d := t.read(o.By, o.View, o.LeftOut)
+	var b bytes.Buffer
+	rule := "-"
+	if o.Unicode {
+		rule = "─"
+	}
+	line := func(s string) { fmt.Fprintln(&b, strings.TrimRight(s, " ")) }
+	para := func(s string) {
+		for _, l := range report.Wrap(report.Line(s), o.Width) {
+			line(l)
+		}
+	}
+	line(d.Title)
+	line(strings.Repeat(rule, o.Width))
+	for _, f := range d.Facts {
+		para(f)
+	}
+	for _, p := range d.Parts {
+		line("")
+		para(p.Title)
+		grid(p, o.Width, rule, line)
+		for _, n := range p.Notes {
+			para(n)
+		}
+	}
+	text := b.String()
+	if !o.Unicode {
+		text = report.ASCII(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// grid writes one table, its columns as narrow as the width asks.
+func grid(p part, width int, rule string, line func(string)) {
+	rows := append([][]string{p.Columns}, p.Rows...)
+	widths, word := make([]int, len(p.Columns)), make([]int, len(p.Columns))
+	for _, r := range rows {
+		for i, c := range r {
+			widths[i] = max(widths[i], report.Columns(report.Line(c)))
+			for _, w := range strings.Fields(c) {
+				word[i] = max(word[i], report.Columns(w))
+			}
+		}
+	}
+	room := width - 2*(len(widths)-1)
+	narrow(widths, room, word)
+	narrow(widths, room, make([]int, len(widths))) // then through words
+	for n, r := range rows {
+		cells := make([][]string, len(r))
+		height := 1
+		for i, c := range r {
+			cells[i] = report.WrapCell(report.Line(c), widths[i])
+			height = max(height, len(cells[i]))
+		}
+		for h := range height {
+			text := ""
+			for i := range cells {
+				c := ""
+				if h < len(cells[i]) {
+					c = cells[i][h]
+				}
+				text += report.Pad(c, widths[i])
+				if i < len(cells)-1 {
+					text += "  "
+				}
+			}
+			line(text)
+		}
+		if n == 0 {
+			text := ""
+			for i, c := range widths {
+				text += strings.Repeat(rule, c)
+				if i < len(widths)-1 {
+					text += "  "
+				}
+			}
+			line(text)
+		}
+	}
+}
+
+// narrow takes columns off the widest that is above its floor until the row
+// fits or none is left.
+func narrow(widths []int, room int, floor []int) {
+	for {
+		sum, widest := 0, -1
+		for i, n := range widths {
+			sum += n
+			if n > max(floor[i], 6) && (widest < 0 || n > widths[widest]) {
+				widest = i
+			}
+		}
+		if sum <= room || widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// Markdown writes the same as GitHub tables.
+func Markdown(w io.Writer, t *Table, o Options) error {
+	d := t.read(o.By, o.View, o.LeftOut)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n\n", d.Title)
+	for _, f := range d.Facts {
+		fmt.Fprintf(&b, "- %s\n", report.MarkdownText(f))
+	}
+	for _, p := range d.Parts {
+		fmt.Fprintf(&b, "\n## %s\n\n|", report.MarkdownText(p.Title))
+		for _, c := range p.Columns {
+			fmt.Fprintf(&b, " %s |", report.MarkdownText(c))
+		}
+		fmt.Fprintf(&b, "\n%s|\n", strings.Repeat("|---", len(p.Columns)))
+		for _, r := range p.Rows {
+			b.WriteString("|")
+			for _, c := range r {
+				fmt.Fprintf(&b, " %s |", report.MarkdownText(c))
+			}
+			b.WriteByte('\n')
+		}
+		for _, n := range p.Notes {
+			fmt.Fprintf(&b, "\n%s\n", report.MarkdownText(n))
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+//go:embed class.html.tmpl
+var classPage string
+
+// HTML writes one page that needs nothing else: no script, no font, no
+// picture, no network. It reads in black and white and prints on A4.
+func HTML(w io.Writer, t *Table, o Options) error {
+	page, err := template.New("class").Funcs(template.FuncMap{"clean": report.Line}).Parse(classPage)
+	if err != nil {
+		return fmt.Errorf("write the class table as html: %w", err)
+	}
+	var b bytes.Buffer
+	if err := page.Execute(&b, struct {
+		document
+		Refresh int
+	}{t.read(o.By, o.View, o.LeftOut), o.Refresh}); err != nil {
+		return fmt.Errorf("write the class table as html: %w", err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// CSV writes a line per learner, question and round, with what came back: it
+// is for the teacher's spreadsheet, not for the projector. Anonymous leaves
+// out names and nicknames.
+func CSV(w io.Writer, t *Table, o Options) error {
+	rows := [][]string{{"learner", "session", "scenario", "hash", "round", "variant", "item", "checkpoint", "predicted", "sure",
+		"seen", "actual", "expected", "verdict", "right", "misconception", "hints", "sealed", "engine"}}
+	for _, l := range t.Answers {
+		a, r := l.Answer, l.Round
+		sure, right := "", ""
+		if a.Sure != nil {
+			sure = fmt.Sprint(*a.Sure)
+		}
+		x := a.Result
+		if x == nil {
+			x = &Result{}
+		}
+		if x.Actual != scenarios.Unknown {
+			right = fmt.Sprint(x.Actual == a.Predicted)
+		}
+		session := l.Attempt.Session
+		if o.Anonymous {
+			session = ""
+		}
+		rows = append(rows, []string{o.name(l.Learner), session, r.Scenario, r.Hash, fmt.Sprint(l.Number),
+			a.Variant, a.Item, a.Checkpoint, a.Predicted.String(), sure, x.Seen, x.Actual.String(), x.Expected.String(),
+			string(x.Judgement), right, x.Misconception, fmt.Sprint(r.Hints), r.Sealed.UTC().Format(time.RFC3339), engineOf(r)})
+	}
+	return writeCSV(w, rows)
+}
+
+func writeCSV(w io.Writer, rows [][]string) error {
+	var b bytes.Buffer
+	c := csv.NewWriter(&b)
+	for _, r := range rows {
+		for i := range r {
+			r[i] = safeCell(r[i])
+		}
+		_ = c.Write(r) // into memory; Error has it
+	}
+	c.Flush()
+	if err := c.Error(); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// safeCell is one line that no spreadsheet runs. A dash alone is none.
+func safeCell(s string) string {
+	if s == "-" {
+		return s
+	}
+	return report.NotFormula(report.Line(s))
+}
