@@ -28,6 +28,7 @@ func (b *Board) handler() http.Handler {
 	mux.HandleFunc("POST /api/answers", b.apiAnswers)
 	mux.HandleFunc("POST /api/attempt", b.apiAttempt)
 	mux.HandleFunc("GET /events", b.events)
+	b.pages(mux)
 	return b.guard(mux)
 }
 
@@ -35,9 +36,9 @@ func (b *Board) handler() http.Handler {
 func (b *Board) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", "same-origin") // not no-referrer: forms would then come from origin "null"
 		h.Set("Cache-Control", "no-store")
 		if wait, ok := b.requests.take(addressOf(r)); !ok {
 			b.refuse(w, r, tooMany(w, wait))

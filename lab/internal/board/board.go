@@ -21,8 +21,11 @@ type Options struct {
 	File   string // the store
 	Topics []Topic
 	Seats  int // how many can join
-	Now    func() time.Time
-	Random func(n int) string // n random bytes as hex
+	// Address is where learners go, as it stands on the teacher's page; "":
+	// where the teacher went.
+	Address string
+	Now     func() time.Time
+	Random  func(n int) string // n random bytes as hex
 }
 
 // Board is a class's board. Make one with Open, serve it with Serve.

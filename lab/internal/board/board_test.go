@@ -52,11 +52,13 @@ type served struct {
 	stop        func()
 }
 
-func serve(t testing.TB, file string) *served {
+func serve(t testing.TB, file string) *served { return serveAt(t, file, "127.0.0.1:0") }
+
+func serveAt(t testing.TB, file, address string) *served {
 	t.Helper()
 	b, secret, err := Open(Options{File: file, Topics: []Topic{threeMounts(t)}, Seats: 500, Now: time.Now, Random: randomHex})
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", address)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

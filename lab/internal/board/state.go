@@ -108,7 +108,7 @@ type state struct {
 	learners map[[32]byte]*learner // by the hash of the session, which is their key
 	order    []*learner
 	closed   bool
-	version  int // of what is shown: counts what the teacher did
+	version  int // of the teacher's page, its counts apart
 }
 
 type topic struct {
@@ -194,7 +194,7 @@ func (st *state) apply(e event) {
 		st.closed = e.Kind == closed
 	}
 	switch e.Kind {
-	case joined, answered, reported:
+	case joined, answered: // these are counted, and shown without a new page
 	default:
 		st.version++
 	}

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // one place where something could be given away.
 type View struct {
 	ID      string      `json:"board"`
-	Version int         `json:"version"` // counts what the teacher did
+	Version int         `json:"version"` // of the teacher's page
 	Joined  int         `json:"joined"`
 	Closed  bool        `json:"closed,omitempty"` // nobody can join any more
 	Current string      `json:"current"`          // the topic on the board
@@ -88,6 +89,7 @@ type Pulse struct {
 	Joined   int    `json:"joined"`
 	Round    int    `json:"round"`
 	Answered int    `json:"answered"`
+	State    string `json:"state"` // topic, round and phase: what a learner's page depends on
 }
 
 func (st *state) view() *View {
@@ -120,7 +122,10 @@ func (v *View) Topic(name string) *TopicView {
 
 func (st *state) pulse() Pulse {
 	t := st.current
-	return Pulse{Version: st.version, Current: t.Name, Joined: len(st.order), Round: t.round, Answered: st.answered(t)}
+	return Pulse{
+		Version: st.version, Current: t.Name, Joined: len(st.order), Round: t.round, Answered: st.answered(t),
+		State: fmt.Sprintf("%s %d %s", t.Name, t.round, t.phase),
+	}
 }
 
 func (st *state) answered(t *topic) int {
