@@ -97,6 +97,9 @@ func onlyOnce(t *testing.T) {
 	if os.Getenv("LAB_TEST_ENGINES") != "" {
 		t.Skip("no engine is involved: this runs once, not for each")
 	}
+	if testing.Short() {
+		t.Skip("a class takes its ten seconds: not with -short")
+	}
 }
 
 // learnersOf makes n learners of a class, each with a sealed round, their

@@ -65,6 +65,9 @@ func Start(t testing.TB) *Browser {
 	if os.Getenv("LAB_TEST_ENGINES") != "" {
 		t.Skip("browser tests run once, not for each engine")
 	}
+	if testing.Short() {
+		t.Skip("a browser takes its time: not with -short")
+	}
 	path := find()
 	if path == "" {
 		if os.Getenv("LAB_TEST_REQUIRE_BROWSER") != "" {

@@ -12,6 +12,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -44,6 +45,7 @@ type Env struct {
 
 	leftMu sync.Mutex
 	left   func() []experiment.Made // see quitting
+	atEnd  string                   // see ending
 }
 
 // Version of the lab, set by the linker for a release.
@@ -59,7 +61,7 @@ func Main(args []string) int {
 	if env.StdoutTTY {
 		env.Width, _, _ = term.GetSize(int(os.Stdout.Fd()))
 	}
-	ctx, quit := withSignals(context.Background(), env.Stderr)
+	ctx, quit := withSignals(context.Background(), env.sayEnding)
 	root := newRoot(&env)
 	root.SetArgs(args)
 	code := make(chan int, 1)
@@ -76,7 +78,7 @@ func Main(args []string) int {
 // withSignals cancels the context at the first SIGINT, SIGTERM or SIGHUP, so
 // that what was made is removed; at a second one quit is closed: whoever
 // pressed Ctrl-C twice waits no longer.
-func withSignals(parent context.Context, stderr io.Writer) (_ context.Context, quit <-chan struct{}) {
+func withSignals(parent context.Context, say func()) (_ context.Context, quit <-chan struct{}) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -90,7 +92,7 @@ func withSignals(parent context.Context, stderr io.Writer) (_ context.Context, q
 	go func() {
 		s := <-signals
 		cancel(&interruptedError{signal: s})
-		fmt.Fprintln(stderr, "lab: interrupted: removing what this run made (interrupt again to quit at once)")
+		say()
 		<-signals
 		close(second)
 	}()
@@ -103,6 +105,20 @@ func (env *Env) quitting(left func() []experiment.Made) {
 	env.leftMu.Lock()
 	defer env.leftMu.Unlock()
 	env.left = left
+}
+
+// ending registers what an interrupt sets off, where that is not the removal
+// of what a run made.
+func (env *Env) ending(what string) {
+	env.leftMu.Lock()
+	defer env.leftMu.Unlock()
+	env.atEnd = what
+}
+
+func (env *Env) sayEnding() {
+	env.leftMu.Lock()
+	defer env.leftMu.Unlock()
+	fmt.Fprintf(env.Stderr, "lab: interrupted: %s (interrupt again to quit at once)\n", cmp.Or(env.atEnd, "removing what this run made"))
 }
 
 // sayLeft says what is left when the lab quits before its cleanup is done.
@@ -146,6 +162,7 @@ func newRoot(env *Env) *cobra.Command {
 		newRun(env), newLearn(env), newTable(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
 		newDoctor(env), newClean(env),
 		newProbe(env), newCompare(env), newAudit(env),
+		newBoard(env),
 	)
 	for _, c := range root.Commands() {
 		c.Long += "\n\n" + exitTable
