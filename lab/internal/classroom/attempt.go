@@ -188,6 +188,26 @@ func (a *Attempt) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// flatten takes the white space between tokens out of JSON. json.Compact would
+// do, at the price of reading everything once more.
+func flatten(b []byte) []byte {
+	flat := make([]byte, 0, len(b))
+	inString := false
+	start := 0
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			inString = !inString
+		case c == '\\' && inString:
+			i++
+		case !inString && (c == ' ' || c == '\n' || c == '\r' || c == '\t'):
+			flat = append(flat, b[start:i]...)
+			start = i + 1
+		}
+	}
+	return append(flat, b[start:]...)
+}
+
 // digestOf is the digest of a document without white space whose last member
 // is an empty digest.
 func digestOf(flat []byte) string {
@@ -232,20 +252,15 @@ func Decode(b []byte) (*Attempt, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return bad(Truncated, "the file is empty")
 	}
-	var compact bytes.Buffer
-	compact.Grow(len(b))
-	if err := json.Compact(&compact, b); err != nil {
-		var syntax *json.SyntaxError
-		// Compact's error does not tell the place; this one does.
-		if errors.As(json.Unmarshal(b, new(any)), &syntax) && syntax.Offset >= int64(len(b)) {
+	flat := flatten(b)
+	var a Attempt
+	err := json.Unmarshal(flat, &a)
+	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+		if syntax.Offset >= int64(len(flat)) {
 			return bad(Truncated, "the file is cut off after %d bytes", len(b))
 		}
 		return bad(Foreign, "not an attempt file: %v", err)
 	}
-	flat := compact.Bytes()
-
-	var a Attempt
-	err := json.Unmarshal(flat, &a)
 	// What it is comes first: another version may have other types below.
 	switch {
 	case a.Kind != Kind:
