@@ -155,8 +155,11 @@ func foundFile(p *Podman, opts Options) string {
 	if p.remote {
 		return ""
 	}
-	facts := []any{p.url, p.version.String()}
-	return cacheFile(opts, append(facts, fileFacts(append(confFiles(), strings.TrimPrefix(p.url, "unix://")))...)...)
+	return learnedFile(opts, p.url)
+}
+
+func learnedFile(opts Options, url string) string {
+	return cacheFile(opts, append([]any{url}, fileFacts(append(confFiles(), strings.TrimPrefix(url, "unix://")))...)...)
 }
 
 // confFiles are the configuration files Podman reads (containers.conf(5)).
@@ -195,26 +198,35 @@ func cacheFile(opts Options, facts ...any) string {
 }
 
 // HostShell is how the podman command and `podman run` are written on this
-// host, from what was learned when containers last ran here: the global
-// options, and further flags of run. It reaches nothing and starts nothing.
-func HostShell(opts Options) (podman string, runFlags []string) {
-	podman = "podman"
-	switch {
-	case opts.URL != "":
-		podman += " --remote --url " + opts.URL
-	case opts.Connection != "":
-		podman += " --remote --connection " + opts.Connection
-	}
+// host to reach what Dial would reach, from what was learned when containers
+// last ran there: the global options, and further flags of run. It reaches
+// nothing and starts nothing.
+func HostShell(opts Options) (podman []string, runFlags []string) {
+	podman = []string{"podman"}
+	h := &host{}
+	t, _ := asked(opts)
 	binary, err := exec.LookPath("podman")
-	if err != nil || podman != "podman" {
-		return podman, nil
-	}
-	h := &host{file: hostFile(binary, opts)}
-	if !h.load() {
-		return podman, nil
-	}
-	if h.Runtime != "" {
-		podman += " --runtime " + h.Runtime
+	switch {
+	case t.url != "":
+		podman = append(podman, "--remote", "--url", t.url)
+		if t.identity != "" {
+			podman = append(podman, "--identity", t.identity)
+		}
+		h.file = learnedFile(opts, t.url)
+		h.load()
+	case err == nil:
+		h.file = hostFile(binary, opts)
+		known := h.load()
+		for _, socket := range localSockets(opts) {
+			// What the system's own service needs, its command needs too.
+			if !known {
+				h.file = learnedFile(opts, "unix://"+socket)
+				known = h.load()
+			}
+		}
+		if h.Runtime != "" {
+			podman = append(podman, "--runtime", h.Runtime)
+		}
 	}
 	if h.Limits {
 		for _, l := range containerLimits {

@@ -140,6 +140,19 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
+// knownCommand: what is left to the root is no command's name.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "lab --help"
+	root.SuggestionsMinimumDistance = 2
+	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = "lab " + like[0]
+	}
+	return usagef(hint, "unknown command %q for %q", args[0], root.Name())
+}
+
 func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lab",
@@ -150,7 +163,8 @@ func newRoot(env *Env) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)

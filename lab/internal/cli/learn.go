@@ -275,8 +275,7 @@ func (l *learnLab) open(ctx context.Context) (teach.Lab, error) {
 	}
 	l.session = s
 	if dialed, err := dialOptions(l.env, l.opts.engineFlags, "", ""); err == nil {
-		podman, runFlags := bindings.HostShell(dialed)
-		l.shell = experiment.Shell{Podman: podman, RunFlags: runFlags}
+		l.shell = experiment.NewShell(bindings.HostShell(dialed))
 	}
 	return l, nil
 }

@@ -48,6 +48,17 @@ func (o *output) lookup() (report.Format, error) {
 	return f, nil
 }
 
+// check tells before a run whether its report could be written after it.
+func (o *output) check() error {
+	if o.file == "" {
+		return nil
+	}
+	if err := files.Replaceable(o.file); err != nil {
+		return &usageError{err: err, hint: "name a file in a folder you may write to"}
+	}
+	return nil
+}
+
 // write writes the report; a file is replaced only once it is whole.
 func (o *output) write(env *Env, f report.Format, rep *experiment.Report) error {
 	opts := report.Options{Verbose: o.verbose, Unicode: unicodeLocale(env)}

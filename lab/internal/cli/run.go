@@ -75,6 +75,9 @@ func runRun(ctx context.Context, env *Env, opts runOptions, names []string) erro
 	if err != nil {
 		return err
 	}
+	if err := opts.output.check(); err != nil {
+		return err
+	}
 	if opts.dryRun {
 		return printPlans(env, opts.engineFlags, list)
 	}
@@ -139,6 +142,10 @@ func loadScenario(name string, allow []string) (*scenarios.Scenario, error) {
 		s, err := scenarios.Load(name, scenarios.Options{AllowHostPaths: allow})
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, usagef("lab new "+strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))+" writes one to start from", "no scenario file %s", name)
+		}
+		var faults scenarios.Errors
+		if err != nil && !errors.As(err, &faults) {
+			return nil, &usageError{err: err} // it can't be read
 		}
 		return s, err
 	}
@@ -283,19 +290,20 @@ func printPlans(env *Env, flags engineFlags, list []*scenarios.Scenario) error {
 	if err != nil {
 		return err
 	}
-	podman, runFlags := bindings.HostShell(dialed)
 	id := env.Random(4)
 	jobs, err := plans(list, experiment.PlanOptions{
 		RunID: id, Folder: filepath.Join(state, "runs", id), Images: imageMaker(),
-		Nonce: func() string { return env.Random(8) }, Podman: experiment.Shell{Podman: podman, RunFlags: runFlags},
+		Nonce: func() string { return env.Random(8) }, Podman: experiment.NewShell(bindings.HostShell(dialed)),
 	})
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
+	fmt.Fprintf(&out, "# The probe image must be there: lab doctor, and every lab run, sees to it.\n\n")
 	for _, j := range jobs {
 		fmt.Fprint(&out, j.plan.Script())
 	}
+	fmt.Fprintln(&out, experiment.RemoveFolder(filepath.Join(state, "runs", id)))
 	_, err = env.Stdout.Write(out.Bytes())
 	return err
 }

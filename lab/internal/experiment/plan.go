@@ -71,6 +71,18 @@ type Shell struct {
 	RunFlags []string // further flags of `podman run`
 }
 
+// NewShell makes a Shell of words, quoted where a shell needs it.
+func NewShell(podman, runFlags []string) Shell {
+	s := Shell{RunFlags: runFlags}
+	for i, word := range podman {
+		if i > 0 {
+			s.Podman += " "
+		}
+		s.Podman += quote(word)
+	}
+	return s
+}
+
 // New resolves one variant. It fails only when an image can't be made of what
 // the scenario adds to it.
 func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, error) {

@@ -65,7 +65,7 @@ func (w *shellWriter) before() []string {
 	for _, c := range w.plan.Variant.Containers {
 		for _, m := range c.Mounts {
 			for _, folder := range w.plan.hostFolders(m) {
-				lines = append(lines, "mkdir -p "+quote(folder))
+				lines = append(lines, "mkdir -p -m 777 "+quote(folder))
 			}
 		}
 		for _, secret := range c.Secrets {
@@ -245,8 +245,11 @@ func (w *shellWriter) after() []string {
 			add("rmi -f %s", quote(w.plan.images[c.Name].Ref))
 		}
 	}
-	return append(lines, "rm -rf "+quote(w.plan.Folder))
+	return append(lines, RemoveFolder(w.plan.Folder))
 }
+
+// RemoveFolder is the line that removes a folder with all that is in it.
+func RemoveFolder(folder string) string { return "rm -rf " + quote(folder) }
 
 // quote makes s one word of a POSIX shell.
 func quote(s string) string {
