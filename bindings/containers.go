@@ -107,7 +107,11 @@ func (p *Podman) addMount(s *specgen.SpecGenerator, m engine.Mount) error {
 	}
 	switch m.Kind {
 	case "volume", "anonymous", "bind":
-		if overlay {
+		if overlay && m.Kind == "volume" && !strings.HasPrefix(m.Source, "/") {
+			// Over a volume it is an option of the volume: among the
+			// overlays its name would be taken for a host path.
+			options = append(options, "O")
+		} else if overlay {
 			s.OverlayVolumes = append(s.OverlayVolumes, &specgen.OverlayVolume{
 				Source: m.Source, Destination: m.Target, Options: options,
 			})

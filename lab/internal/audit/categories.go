@@ -3,6 +3,7 @@ package audit
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -30,47 +31,115 @@ var categoryOrder = []Category{Databases, Keys, Uploads, Notes, Other, Logs, Con
 // folded: losing it is what one would want.
 func (c Category) folded() bool { return c == PackageCaches || c == ProcessFiles }
 
-// rule files a path under a category. The first that matches decides.
+// rule files paths under a category: by what the path begins with or holds,
+// by a folder on the way, by the file's name, what it begins with, or its
+// extension. All in lower case; words are separated by spaces.
 type rule struct {
-	category Category
-	re       *regexp.Regexp
+	category                                       Category
+	prefix, contains, folder, name, begins, suffix string
 }
 
-func rules(category Category, patterns ...string) rule {
-	return rule{category, regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))}
+// rules in order: the first that matches decides.
+func rules() []rule {
+	return []rule{
+		{category: PackageCaches,
+			prefix:   "/var/cache/apt/ /var/cache/apk/ /var/cache/dnf/ /var/cache/yum/ /var/cache/debconf/ /var/cache/ldconfig/ /var/cache/fontconfig/ /var/cache/man/ /var/cache/pacman/ /var/lib/apt/lists/ /var/lib/apt/periodic/ /var/lib/dnf/ /var/lib/yum/ /etc/apk/cache/ /var/lib/systemd/catalog/",
+			contains: "/.cache/pip/ /.cache/pypoetry/ /.cache/uv/ /.cache/go-build/ /.cache/yarn/ /.cache/npm/ /.cache/node/ /.cache/composer/ /.cache/bazel/ /.cache/fontconfig/ /.cargo/registry/ /.gradle/caches/ /.bundle/cache/ /.nuget/packages/ /.m2/repository/ /node_modules/.cache/",
+			folder:   "__pycache__ _cacache", suffix: ".pyc .pyo"},
+		{category: ProcessFiles, prefix: "/run/lock/ /var/run/lock/ /var/lock/", name: "lock .lock pidfile lockfile", suffix: ".pid .lock .sock .socket"},
+		// What package managers know as installed: software, not data.
+		{category: Software,
+			prefix:   "/var/lib/dpkg/ /var/lib/rpm/ /var/lib/pacman/ /lib/apk/ /bin/ /sbin/ /lib/ /lib64/ /usr/bin/ /usr/sbin/ /usr/lib/ /usr/lib64/ /usr/libexec/ /usr/share/ /usr/include/ /usr/local/bin/ /usr/local/sbin/ /usr/local/lib/ /usr/local/share/ /usr/local/include/",
+			contains: "/.local/bin/ /.local/lib/", folder: "site-packages dist-packages node_modules"},
+		{category: Databases, contains: "/pg_wal/ /pg_xact/ /appendonlydir/ /jetstream/", begins: "wiredtiger ibdata ib_logfile", name: "pg_version",
+			suffix: ".db .db3 .sqlite .sqlite3 .s3db .mdb .rdb .aof .ldb .sst .bdb .ibd .frm .myd .myi .duckdb .realm .lmdb .gdbm .ndb"},
+		{category: Keys, folder: ".ssh .gnupg .aws .kube .docker .age secret secrets credentials tokens private vault",
+			name: ".env .netrc .pgpass .htpasswd .npmrc .pypirc credentials token secret", begins: "id_rsa id_ed25519 id_ecdsa ssh_host_ .env. credentials. secrets. token.",
+			suffix: ".pem .key .p12 .pfx .jks .keystore .kdbx .gpg .asc .age .crt .cer .csr"},
+		{category: Logs, prefix: "/var/log/", folder: "log logs", name: "nohup.out access_log error_log", suffix: ".log .journal"},
+		{category: Caches, prefix: "/var/cache/", folder: "cache caches .cache .caches .thumbnails"},
+		{category: Uploads, folder: "upload uploads media attachment attachments avatars photos pictures images documents downloads",
+			suffix: ".jpg .jpeg .png .gif .webp .heic .svg .pdf .doc .docx .xls .xlsx .ppt .pptx .odt .mp3 .mp4 .mov .mkv .wav .flac .zip .tar .tgz .csv .parquet"},
+		{category: Notes, folder: "note notes memory memories journal diary transcript transcripts history conversations chats sessions workspace scratchpad",
+			begins: "notes. history. transcript. memory. conversation.", suffix: ".md .txt .org .rst .ipynb .jsonl .ndjson _history"},
+		{category: Configuration, prefix: "/etc/", folder: ".config", name: "config.json", suffix: ".conf .cfg .ini .toml .yaml .yml .properties"},
+	}
 }
 
-var categoryRules = []rule{
-	// Caches of package managers and languages, whatever lies in them.
-	rules(PackageCaches,
-		`^/var/cache/(apt|apk|dnf|yum|debconf|ldconfig|fontconfig|man|pacman)/`, `^/var/lib/(apt/lists|apt/periodic|dnf|yum)/`,
-		`^/etc/apk/cache/`, `^/lib/apk/db/`, `/__pycache__/`, `\.py[co]$`, `/\.cache/(pip|pypoetry|uv|go-build|yarn|npm|node|composer|bazel|fontconfig)/`,
-		`/\.(npm/_cacache|cargo/registry|gradle/caches|bundle/cache|nuget/packages|m2/repository)/`, `/node_modules/\.cache/`,
-		`^/var/lib/systemd/catalog/`, `^/var/lib/dpkg/(lock|triggers/lock)`, `-old$`),
-	rules(ProcessFiles, `\.(pid|lock|sock|socket)$`, `/\.?(lock|pidfile|lockfile)$`, `/\.X\d+-lock$`, `^/(var/)?run/lock/`),
-	// What package managers know as installed: software, not the user's data.
-	rules(Software, `^/var/lib/(dpkg|rpm|pacman)/`, `^/(usr|bin|sbin|lib|lib64)/(?:.*)`, `/(site-packages|dist-packages|node_modules)/`, `^/opt/.*/(bin|lib)/`, `/\.local/(bin|lib)/`),
-	rules(Databases, `\.(db|db3|sqlite|sqlite3|s3db|mdb|rdb|aof|ldb|sst|bdb|ibd|frm|myd|myi|duckdb|realm|kch|lmdb|gdbm|ndb)(-wal|-shm|-journal)?$`,
-		`/(pg_wal|pg_xact|base/\d+)/`, `/appendonlydir/`, `/wiredtiger`, `/(ibdata\d+|ib_logfile\d+|PG_VERSION|postmaster\.opts)$`, `/jetstream/`, `/(data|db|database|databases)/.*\.(wal|log\.\d+)$`),
-	rules(Keys, `\.(pem|key|p12|pfx|jks|keystore|kdbx|gpg|asc|age|crt|cer|csr)$`, `/\.(ssh|gnupg|aws|kube|docker|age)/`, `/id_(rsa|ed25519|ecdsa|dsa)`,
-		`/(secrets?|credentials?|tokens?|private|vault)(/|\.[a-z]+$|$)`, `/\.env(\.|$)`, `/\.(netrc|pgpass|htpasswd|npmrc|pypirc)$`, `/ssh_host_`),
-	rules(Logs, `^/var/log/`, `/logs?/`, `\.log(\.\d+)?(\.(gz|xz|zst|bz2))?$`, `\.journal$`, `/(nohup\.out|access_log|error_log)$`),
-	rules(Caches, `^/var/cache/`, `/\.?caches?/`, `/\.thumbnails/`),
-	rules(Uploads, `/(uploads?|media|attachments?|avatars?|photos?|pictures|images|documents|downloads?|files/user)/`,
-		`\.(jpe?g|png|gif|webp|heic|svg|pdf|docx?|xlsx?|pptx?|odt|mp3|mp4|mov|mkv|wav|flac|zip|tar|tgz|tar\.gz|csv|parquet)$`),
-	rules(Notes, `/(notes?|memory|memories|journal|diary|transcripts?|history|conversations?|chats?|sessions?|workspace|scratchpad)(/|\.|$)`,
-		`\.(md|txt|org|rst|ipynb|jsonl|ndjson)$`, `/\.[a-z]*_history$`),
-	rules(Configuration, `^/etc/`, `\.(conf|cfg|ini|toml|ya?ml|properties)$`, `/\.config/`, `/config\.json$`),
+// sorter files paths under categories. Files of one folder share what the
+// folder says, which is looked up once: a layer can hold 100 000 files.
+type sorter struct {
+	rules   []words
+	folders map[string][]bool // folder → which rules it meets
 }
 
-// categorize files a path under what it is to its owner.
-func categorize(file string) Category {
-	for _, r := range categoryRules {
-		if r.re.MatchString(file) {
+type words struct {
+	category                         Category
+	prefix, contains, begins, suffix []string
+	folder, name                     map[string]bool
+}
+
+func newSorter() *sorter {
+	set := func(s string) map[string]bool {
+		m := map[string]bool{}
+		for _, w := range strings.Fields(s) {
+			m[w] = true
+		}
+		return m
+	}
+	s := &sorter{folders: map[string][]bool{}}
+	for _, r := range rules() {
+		s.rules = append(s.rules, words{r.category, strings.Fields(r.prefix), strings.Fields(r.contains), strings.Fields(r.begins), strings.Fields(r.suffix), set(r.folder), set(r.name)})
+	}
+	return s
+}
+
+// category is what a file is to its owner.
+func (s *sorter) category(file string) Category {
+	dir, name := path.Split(file)
+	met, ok := s.folders[dir]
+	if !ok {
+		met = s.folder(strings.ToLower(dir))
+		s.folders[dir] = met
+	}
+	name = bare(strings.ToLower(name))
+	for i, r := range s.rules {
+		if met[i] || r.name[name] || anyOf(r.suffix, name, strings.HasSuffix) || anyOf(r.begins, name, strings.HasPrefix) {
 			return r.category
 		}
 	}
 	return Other
+}
+
+func (s *sorter) folder(dir string) []bool {
+	met := make([]bool, len(s.rules))
+	parts := strings.Split(strings.Trim(dir, "/"), "/")
+	for i, r := range s.rules {
+		met[i] = anyOf(r.prefix, dir, strings.HasPrefix) || anyOf(r.contains, dir, strings.Contains) ||
+			slices.ContainsFunc(parts, func(p string) bool { return r.folder[p] })
+	}
+	return met
+}
+
+func anyOf(words []string, s string, match func(s, word string) bool) bool {
+	for _, w := range words {
+		if match(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// bare takes off what is put behind a name when a file is rotated, packed or
+// accompanied: app.log.2.gz, app.db-wal.
+func bare(name string) string {
+	for _, s := range []string{".gz", ".xz", ".zst", ".bz2", "-wal", "-shm", "-journal"} {
+		name = strings.TrimSuffix(name, s)
+	}
+	if i := strings.LastIndexByte(name, '.'); i > 0 && i < len(name)-1 && strings.Trim(name[i+1:], "0123456789") == "" {
+		name = name[:i]
+	}
+	return name
 }
 
 // databaseMarks are files by which a folder is known to be one database: all

@@ -133,8 +133,9 @@ func (g *gatherer) ignored() map[string]bool {
 func (g *gatherer) statSome(ctx context.Context, t *Tree) {
 	order := make([]int, len(t.Files))
 	rank := make([]int, len(t.Files))
+	sort := newSorter()
 	for i, f := range t.Files {
-		order[i], rank[i] = i, slices.Index(categoryOrder, categorize(f.Path))
+		order[i], rank[i] = i, slices.Index(categoryOrder, sort.category(f.Path))
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return rank[a] - rank[b] })
 	t.Unsized = len(order) > maxRemoteStat

@@ -143,9 +143,10 @@ func groups(t Tree) []Finding {
 		largest []File
 	}
 	found := map[key]*group{}
+	sort := newSorter()
 	for _, f := range t.Files {
-		c := categorize(f.Path)
-		for dir := path.Dir(f.Path); dir != "/" && c != PackageCaches && c != ProcessFiles; dir = path.Dir(dir) {
+		c := sort.category(f.Path)
+		for dir := path.Dir(f.Path); dir != "/" && len(databases) > 0 && !c.folded(); dir = path.Dir(dir) {
 			if databases[dir] {
 				c = Databases
 				break
