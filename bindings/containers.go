@@ -54,7 +54,8 @@ func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, err
 	}
 	s.Remove = ptr(spec.Remove)
 	s.ReadOnlyFilesystem = ptr(spec.ReadOnly)
-	s.ReadWriteTmpfs = ptr(spec.ReadOnlyTmpfs == nil || *spec.ReadOnlyTmpfs)
+	// From 5.0 on the service takes it by itself, read-only root or not.
+	s.ReadWriteTmpfs = ptr(spec.ReadOnly && (spec.ReadOnlyTmpfs == nil || *spec.ReadOnlyTmpfs))
 	switch {
 	case spec.Pod != "":
 		// The pod has the network.
@@ -80,7 +81,7 @@ func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, err
 			return nil, err
 		}
 	}
-	if spec.ReadOnly && *s.ReadWriteTmpfs && !p.atLeast(5, 0) {
+	if *s.ReadWriteTmpfs && !p.atLeast(5, 0) {
 		addReadOnlyTmpfs(s, spec)
 	}
 	return s, nil

@@ -232,12 +232,23 @@ func (g *gatherer) mounts(ctx context.Context) map[string]Tree {
 	for target := range g.h.Tmpfs {
 		trees[path.Clean(target)] = g.content(ctx, path.Clean(target), "")
 	}
-	if g.h.ReadOnly && g.pid > 0 {
+	for _, target := range g.otherMemory() {
+		if _, known := trees[target]; !known {
+			trees[target] = g.content(ctx, target, "")
+		}
+	}
+	if g.h.ReadOnly && g.pid == 0 && g.running() {
 		// What --read-only puts over the places programs write to anyway
-		// (--read-only-tmpfs, podman-run(1)).
+		// (--read-only-tmpfs, podman-run(1)); files of the image are copied
+		// in and keep their times.
 		for _, target := range []string{"/run", "/tmp", "/var/tmp"} {
-			if _, known := trees[target]; !known && g.memoryAt(target) {
-				trees[target] = g.content(ctx, target, "")
+			if _, known := trees[target]; known || g.mounted(target) {
+				continue
+			}
+			t := g.content(ctx, target, "")
+			t.Files = slices.DeleteFunc(t.Files, func(f File) bool { return !f.Modified.After(g.h.Created) })
+			if len(t.Files) > 0 {
+				trees[target] = t
 			}
 		}
 	}
@@ -256,16 +267,24 @@ func (g *gatherer) ownShm() bool {
 	return g.h.Pod == "" && err2 == nil && (err1 != nil || !os.SameFile(host, inside))
 }
 
-// content lists a mount: from its folder on this machine, from inside the
-// running process, or as Podman sends it.
+// content lists a mount, without what Podman itself puts there.
 func (g *gatherer) content(ctx context.Context, target, source string) Tree {
+	t := g.read(ctx, target, source)
+	ignored := g.ignored()
+	t.Files = slices.DeleteFunc(t.Files, func(f File) bool { return ignored[f.Path] || strings.HasPrefix(f.Path, "/run/secrets/") })
+	return t
+}
+
+// read lists a mount: from its folder on this machine, from inside the
+// running process, or as Podman sends it.
+func (g *gatherer) read(ctx context.Context, target, source string) Tree {
 	memory := source == ""
 	switch {
 	case g.local && !memory && isFolder(source):
 		return readFolder(source, target)
 	case memory && g.pid > 0:
 		return readFolder(filepath.Join("/proc", strconv.Itoa(g.pid), "root", target), target)
-	case memory && g.h.State != "running" && g.h.State != "paused":
+	case memory && !g.running():
 		return Tree{} // without a process there is no such memory
 	}
 	infos, whole, err := g.eng.ReadTree(ctx, g.h.ID, target, maxRemoteRead)
@@ -289,7 +308,7 @@ func (g *gatherer) content(ctx context.Context, target, source string) Tree {
 func (g *gatherer) overlay(target string) Tree {
 	unknown := func(why string) Tree { return Tree{Bytes: -1, Problem: why} }
 	if g.pid == 0 {
-		if g.h.State != "running" && g.h.State != "paused" {
+		if !g.running() {
 			return Tree{} // made anew at each start
 		}
 		return unknown("its process can't be looked into from here")
@@ -309,21 +328,37 @@ func (g *gatherer) overlay(target string) Tree {
 	return t
 }
 
-// memoryAt: a tmpfs is mounted at exactly that place in the container.
-func (g *gatherer) memoryAt(target string) bool {
+// otherMemory are the places where the running process has a tmpfs that
+// inspect does not tell of.
+func (g *gatherer) otherMemory() []string {
+	if g.pid == 0 {
+		return nil
+	}
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(g.pid), "mountinfo"))
 	if err != nil {
-		return false
+		return nil
 	}
+	var list []string
 	for line := range strings.Lines(string(b)) {
 		head, tail, _ := strings.Cut(line, " - ")
 		h, t := strings.Fields(head), strings.Fields(tail)
-		if len(h) > 4 && h[4] == target && len(t) > 0 && t[0] == "tmpfs" {
-			return true
+		if len(h) < 5 || len(t) == 0 || t[0] != "tmpfs" || g.mounted(h[4]) {
+			continue
+		}
+		// Podman's own are files and what is below these.
+		first, _, _ := strings.Cut(strings.TrimPrefix(h[4], "/"), "/")
+		if !slices.Contains([]string{"dev", "proc", "sys", "etc"}, first) && h[4] != "/run/secrets" && h[4] != "/run/.containerenv" && h[3] == "/" {
+			list = append(list, h[4])
 		}
 	}
-	return false
+	return list
 }
+
+func (g *gatherer) mounted(target string) bool {
+	return slices.ContainsFunc(g.h.Held, func(m engine.HeldMount) bool { return path.Clean(m.Target) == target })
+}
+
+func (g *gatherer) running() bool { return g.h.State == "running" || g.h.State == "paused" }
 
 // upperOf finds the upper folder of the overlay mounted at target.
 func upperOf(pid int, target string) (string, error) {

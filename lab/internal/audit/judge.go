@@ -408,9 +408,13 @@ func (j *judge) mounts() {
 		target = path.Clean(target)
 		j.goingMount(Finding{Where: target, Storage: Memory, Bytes: -1}, []string{"stop", "restart", "rm"}, "A tmpfs: in memory, gone at every stop.")
 	}
-	for _, target := range []string{"/run", "/tmp", "/var/tmp"} {
-		if t := j.f.Mounts[target]; h.ReadOnly && h.Tmpfs[target] == "" && len(t.Files) > 0 && !j.mounted(target) {
-			j.goingMount(Finding{Where: target, Storage: Memory, Bytes: -1}, []string{"stop", "restart", "rm"}, "A tmpfs that --read-only brings: in memory, gone at every stop.")
+	for _, target := range slices.Sorted(maps.Keys(j.f.Mounts)) {
+		if h.Tmpfs[target] == "" && !j.mounted(target) && target != "/dev/shm" && len(j.f.Mounts[target].Files) > 0 {
+			text := "A tmpfs: in memory, gone at every stop."
+			if h.ReadOnly {
+				text = "A tmpfs that --read-only brings: in memory, gone at every stop."
+			}
+			j.goingMount(Finding{Where: target, Storage: Memory, Bytes: -1}, []string{"stop", "restart", "rm"}, text)
 		}
 	}
 	if t, ok := j.f.Mounts["/dev/shm"]; ok && h.Tmpfs["/dev/shm"] == "" && len(t.Files) > 0 {
