@@ -240,13 +240,13 @@ func (g *gatherer) mounts(ctx context.Context) map[string]Tree {
 	if g.h.ReadOnly && g.pid == 0 && g.running() {
 		// What --read-only puts over the places programs write to anyway
 		// (--read-only-tmpfs, podman-run(1)); files of the image are copied
-		// in and keep their times.
+		// in and keep their times. An archive tells whole seconds.
 		for _, target := range []string{"/run", "/tmp", "/var/tmp"} {
 			if _, known := trees[target]; known || g.mounted(target) {
 				continue
 			}
 			t := g.content(ctx, target, "")
-			t.Files = slices.DeleteFunc(t.Files, func(f File) bool { return !f.Modified.After(g.h.Created) })
+			t.Files = slices.DeleteFunc(t.Files, func(f File) bool { return f.Modified.Before(g.h.Created.Truncate(time.Second)) })
 			if len(t.Files) > 0 {
 				trees[target] = t
 			}
