@@ -173,7 +173,7 @@ func newRoot(env *Env) *cobra.Command {
 		return &usageError{err: err, hint: cmd.CommandPath() + " --help"}
 	})
 	root.AddCommand(
-		newRun(env), newLearn(env), newTable(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
+		newRun(env), newLearn(env), newTable(env), newHandout(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
 		newDoctor(env), newClean(env),
 		newProbe(env), newCompare(env), newAudit(env),
 		newBoard(env),

@@ -21,6 +21,9 @@ func Wrap(s string, n int) []string { return wrap(s, n) }
 // Pad fills s with spaces to n columns.
 func Pad(s string, n int) string { return pad(s, n) }
 
+// Visible turns what could steer a terminal or reorder a line into visible text.
+func Visible(s string) string { return visible(s) }
+
 // WrapCell is Wrap for table cells: a word that is too long is cut.
 func WrapCell(s string, n int) []string { return wrapCell(s, n) }
 

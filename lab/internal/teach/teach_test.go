@@ -1,0 +1,246 @@
+package teach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"persistencelab/lab/engine"
+	"persistencelab/lab/internal/classroom"
+	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/report"
+	"persistencelab/scenarios"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// many is testdata/many.yaml with something in it replaced.
+func many(t *testing.T, oldnew ...string) *scenarios.Scenario {
+	t.Helper()
+	src, err := os.ReadFile("testdata/many.yaml")
+	require.NoError(t, err)
+	s, err := scenarios.Parse("many.yaml", []byte(strings.NewReplacer(oldnew...).Replace(string(src))), scenarios.Options{})
+	require.NoError(t, err)
+	return s
+}
+
+func listed(qs []classroom.Question) string {
+	var parts []string
+	for _, q := range qs {
+		parts = append(parts, q.Variant+"/"+q.Item+"/"+q.Checkpoint)
+	}
+	return strings.Join(parts, "\n")
+}
+
+func TestWhatIsAsked(t *testing.T) {
+	// 16 could be asked, 2 of them vary: more than a learner bears, so the
+	// last checkpoint.
+	require.Equal(t, `no mount/note/after rm and run
+no mount/rows/after rm and run
+no mount/seen/after rm and run
+no mount/odd/after rm and run
+named volume/note/after rm and run
+named volume/rows/after rm and run
+named volume/seen/after rm and run
+named volume/odd/after rm and run`, listed(Questions(many(t))))
+
+	// The author knows better.
+	require.Equal(t, `no mount/note/after restart
+no mount/seen/after restart
+no mount/rows/after rm and run
+named volume/note/after restart
+named volume/seen/after restart
+named volume/rows/after rm and run`,
+		listed(Questions(many(t, "expect:\n  after restart:\n", "ask:\n  after restart: [note, seen]\n  after rm and run: rows\nexpect:\n  after restart:\n"))))
+}
+
+func TestTheCatalogueIsBearable(t *testing.T) {
+	for _, s := range scenarios.Catalogue() {
+		n := len(Questions(s))
+		require.LessOrEqual(t, n, max(2*bearable, len(s.Variants)), s.Name)
+		for _, q := range Questions(s) {
+			for _, r := range expectedRules(s, q) {
+				require.Contains(t, Choices(s), r.Outcome, "%s: %v can be answered right", s.Name, q)
+			}
+		}
+	}
+}
+
+func expectedRules(s *scenarios.Scenario, q classroom.Question) []scenarios.Rule {
+	for _, v := range s.Variants {
+		if v.Name == q.Variant {
+			return v.Expect[q.Checkpoint][q.Item].Rules
+		}
+	}
+	return nil
+}
+
+func TestEveryLessonHasItsText(t *testing.T) {
+	for _, l := range scenarios.Lessons() {
+		require.NotEmpty(t, LessonText(l.Key), l.Key)
+	}
+}
+
+func TestTheBeliefBehindAPrediction(t *testing.T) {
+	s := many(t)
+	is := func(id, variant, item string, o scenarios.Outcome) {
+		t.Helper()
+		m := MisconceptionOf(s, classroom.Question{Variant: variant, Item: item, Checkpoint: "after rm and run"}, o)
+		if id == "" {
+			require.Nil(t, m)
+			return
+		}
+		require.Equal(t, id, m.ID)
+	}
+	is("rows-stay", "no mount", "rows", scenarios.Survived)
+	is("anything-stays", "no mount", "note", scenarios.Survived)
+	is("", "no mount", "note", scenarios.Lost)
+}
+
+func plansFor(t *testing.T, s *scenarios.Scenario) []*experiment.Plan {
+	t.Helper()
+	var plans []*experiment.Plan
+	n := 0
+	for i := range s.Variants {
+		p, err := experiment.New(s, &s.Variants[i], experiment.PlanOptions{
+			RunID: "hand", Number: i + 1, Folder: "/tmp/lab-hand",
+			Images: func(*scenarios.Image) (engine.Image, error) { return engine.Image{Ref: "localhost/probe:x"}, nil },
+			Nonce:  func() string { n++; return fmt.Sprint("word", n) },
+		})
+		require.NoError(t, err)
+		plans = append(plans, p)
+	}
+	return plans
+}
+
+func TestHandouts(t *testing.T) {
+	s := many(t)
+	for _, answers := range []bool{false, true} {
+		h := Handout{Answers: answers, Parts: []Worksheet{{Lesson: "A lesson", Text: "Read this.", Scenario: s, Plans: plansFor(t, s)}}}
+		name := map[bool]string{false: "sheet", true: "answers"}[answers]
+		for ext, write := range map[string]func(io.Writer) error{"md": h.Markdown, "html": h.HTML} {
+			var b bytes.Buffer
+			require.NoError(t, write(&b))
+			require.NotContains(t, b.String(), "<script", "an author's text brings no HTML")
+			if !answers {
+				for _, word := range []string{"survived", "Only where its file", "The layer went"} {
+					require.NotContains(t, b.String(), word, "a worksheet gives nothing away")
+				}
+			}
+			file := filepath.Join("testdata", name+"."+ext)
+			if *update {
+				require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+				continue
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), b.String(), "go test ./lab/internal/teach -update writes it anew")
+		}
+	}
+}
+
+func TestThePicture(t *testing.T) {
+	s := many(t)
+	picture := func(variant int, items bool, l Look) string {
+		return strings.Join(Picture(s, &s.Variants[variant], items, l), "\n")
+	}
+	require.Equal(t, `  +- container app ----------+
+  | memory of process 1      |
+  | writable layer, its own  |
+  | image layers, read-only  |
+  | /data                    |== [ named volume mydata ]
+  +--------------------------+`, picture(1, false, Look{Width: 80}))
+	require.Equal(t, `Container app has, from the inside out:
+the memory of process 1, holding seen.
+writable layer, its own, holding odd.
+image layers, read-only.
+Outside it, mounted at /data: named volume mydata, holding note and rows.`, picture(1, true, Look{Width: 80, Plain: true}))
+	for _, width := range []int{40, 48, 80} {
+		for _, s := range scenarios.Catalogue() {
+			for i := range s.Variants {
+				for _, l := range Picture(s, &s.Variants[i], true, Look{Width: width, Unicode: true}) {
+					if len(strings.Fields(l)) > 3 {
+						require.LessOrEqual(t, report.Columns(l), max(width, 64), "%s: %s", s.Name, l)
+					}
+				}
+			}
+		}
+	}
+}
+
+// pressed are keys from a test.
+type pressed struct {
+	keys []string
+	asks []Ask
+}
+
+func (p *pressed) Keys(_ context.Context, a Ask) (string, error) {
+	p.asks = append(p.asks, a)
+	if len(p.keys) == 0 {
+		return "", io.EOF
+	}
+	k := p.keys[0]
+	p.keys = p.keys[1:]
+	return k, nil
+}
+
+// broken is a lab whose engine can't be reached.
+func broken(err error) func(context.Context) (Lab, error) {
+	return func(context.Context) (Lab, error) { return nil, err }
+}
+
+func TestALabThatCannotBeReachedEndsTheLesson(t *testing.T) {
+	down := errors.New("down")
+	p, _, err := LoadProgress(t.TempDir(), "", func(n int) string { return strings.Repeat("0a", n) })
+	require.NoError(t, err)
+	var out strings.Builder
+	tutor := &Tutor{Console: Console{Look: Look{Width: 80}, Out: &out, Keys: &pressed{}, Echo: true}, Open: broken(down), Progress: p, Attempts: t.TempDir()}
+	_, err = tutor.Teach(context.Background(), []Unit{{Scenarios: []*scenarios.Scenario{many(t)}}}, false)
+	require.ErrorIs(t, err, down)
+	entries, err := os.ReadDir(tutor.Attempts)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestProgressThatCannotBeReadIsPutAside(t *testing.T) {
+	dir := t.TempDir()
+	random := func(n int) string { return strings.Repeat("0b", n) }
+	p, _, err := LoadProgress(dir, "", random)
+	require.NoError(t, err)
+	p.Done["three-mounts"] = 1
+	require.NoError(t, p.save())
+	again, damaged, err := LoadProgress(dir, "", random)
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+	require.Equal(t, p, again)
+
+	other, _, err := LoadProgress(dir, "Åsa", random)
+	require.NoError(t, err)
+	require.True(t, other.Identified)
+	require.Empty(t, other.Done, "another learner's")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "progress.json"), []byte(`{"vers`), 0o644))
+	fresh, damaged, err := LoadProgress(dir, "", random)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "progress.json.damaged"), damaged)
+	require.Empty(t, fresh.Done)
+}
+
+func TestCommandsCanBeCopied(t *testing.T) {
+	var out strings.Builder
+	c := Console{Look: Look{Width: 40}, Out: &out}
+	c.command("podman run -d --name lab-1 -e 'A=a b c d e f g h i j k' localhost/persistencelab/probe:x")
+	require.Equal(t, `  $ podman run -d --name lab-1 -e \
+      'A=a b c d e f g h i j k' \
+      localhost/persistencelab/probe:x
+`, out.String())
+}
