@@ -65,7 +65,7 @@ func openScreen(t *testing.T, cmd *exec.Cmd) *screen {
 // expect waits until the screen shows the text after what was expected before.
 func (s *screen) expect(text string) {
 	s.t.Helper()
-	timeout := time.After(60 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		all := strings.ReplaceAll(s.text.String(), "\r\n", "\n")
@@ -80,7 +80,7 @@ func (s *screen) expect(text string) {
 				s.t.Fatalf("the lab ended before it showed %q; the screen:\n%s", text, all)
 			}
 		case <-timeout:
-			s.t.Fatalf("no %q within a minute; the screen:\n%s", text, all)
+			s.t.Fatalf("no %q within two minutes; the screen:\n%s", text, all)
 		}
 	}
 }
@@ -223,6 +223,92 @@ func TestALessonThroughATerminal(t *testing.T) {
 		rounds[a.Rounds[0].Number] = a.Learner
 	}
 	require.Equal(t, map[int]string{1: a.Learner, 2: a.Learner}, rounds)
+}
+
+// A whole lesson, scenario after scenario, by somebody who answers what is
+// asked: first always "survives", and with Ctrl-C in the second run.
+func TestAWholeLesson(t *testing.T) {
+	engine := testEngine(t)
+	state := testState(t)
+	const lesson = "the-writable-layer-is-temporary"
+	var names []string
+	for _, s := range scenarios.Catalogue() {
+		if s.Lesson == lesson {
+			names = append(names, s.Name)
+		}
+	}
+	require.GreaterOrEqual(t, len(names), 2)
+	learn := append([]string{"learn", "--lesson", lesson}, engine...)
+
+	s := openScreen(t, labCommand(t, state, learn...))
+	s.answer(map[string]string{"q quits: ": "\r", "b goes back: ": "\r", "you see? ": "y", " ? ": "y"}, "b goes back: ", 2)
+	s.expect("The run, on Podman")
+	s.expect("$ podman")
+	s.press("\x03")
+	code, text := s.end()
+	require.Equal(t, exitInterrupted, code, text)
+	require.Contains(t, text, "lab: hint: lab learn goes on from here")
+
+	s = openScreen(t, labCommand(t, state, learn...))
+	s.answer(map[string]string{"q quits: ": "\r", "b goes back: ": "\r", "you see? ": "n", " ? ": "n"}, "", 0)
+	code, text = s.end()
+	require.Equal(t, exitAsExpected, code, text)
+	require.Contains(t, text, "Your predictions are sealed since")
+
+	files, err := filepath.Glob(filepath.Join(state, "learn/attempts/*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 1, "one session, though it was interrupted")
+	a, err := classroom.ReadFile(files[0])
+	require.NoError(t, err)
+	var done []string
+	right, wrong := 0, 0
+	for _, r := range a.Rounds {
+		require.False(t, r.Finished.IsZero())
+		done = append(done, r.Scenario)
+		for _, x := range r.Answers {
+			if x.Result.Actual == x.Predicted {
+				right++
+			} else {
+				wrong++
+			}
+		}
+	}
+	require.Equal(t, names, done)
+	require.Positive(t, right)
+	require.Positive(t, wrong)
+}
+
+// answer gives the key for each prompt as it comes, until the lab ends or the
+// prompt last has been answered n times.
+func (s *screen) answer(keys map[string]string, last string, n int) {
+	s.t.Helper()
+	timeout := time.After(3 * time.Minute)
+	for {
+		s.mu.Lock()
+		all := strings.ReplaceAll(s.text.String(), "\r\n", "\n")
+		s.mu.Unlock()
+		line := all[strings.LastIndex(all, "\n")+1:]
+		for prompt, key := range keys {
+			if len(all) > s.seen && strings.HasSuffix(line, prompt) && !(prompt == " ? " && strings.Contains(line, "you see")) {
+				s.seen = len(all)
+				s.press(key)
+				if prompt == last {
+					if n--; n == 0 {
+						return
+					}
+				}
+				break
+			}
+		}
+		select {
+		case _, ok := <-s.more:
+			if !ok {
+				return
+			}
+		case <-timeout:
+			s.t.Fatalf("the lesson did not end; the screen:\n%s", all)
+		}
+	}
 }
 
 func answersFile(t *testing.T, scenario, predict string) string {

@@ -42,8 +42,11 @@ func (t *Tutor) predict(ctx context.Context, s *scenarios.Scenario, plans []*exp
 		c.para(0, fmt.Sprintf("%d of %d answers are there from last time (b goes back).", n, len(qs)))
 	}
 	choices := Choices(s)
-	c.line("")
-	t.keys(choices)
+	if t.keysSaid != fmt.Sprint(choices) {
+		t.keysSaid = fmt.Sprint(choices)
+		c.line("")
+		t.keys(choices)
+	}
 	shown := "" // the variant whose picture is on the screen
 	for {
 		i := len(d.Answers)
@@ -182,36 +185,61 @@ func (t *Tutor) variant(s *scenarios.Scenario, plans []*experiment.Plan, name st
 	}
 	c.line("")
 	var known []string
-	if i > 0 {
+	same := i > 0 && slices.Equal(outline(p), outline(plans[0]))
+	if same {
 		for _, st := range plans[0].Steps {
 			for _, cmd := range st.Commands {
 				known = append(known, normal(plans[0], cmd))
 			}
+		}
+		if !differs(p, known) {
+			c.para(0, "The commands are the same.")
+			return
 		}
 		c.para(0, "The commands are the same, but for:")
 	} else {
 		c.para(0, "What will run:")
 	}
 	for _, st := range p.Steps {
-		var fresh []string
-		for _, cmd := range st.Commands {
-			if n := normal(p, cmd); !slices.Contains(known, n) {
-				fresh, known = append(fresh, cmd), append(known, n)
-			}
-		}
 		switch {
-		case st.Verb == "write" && i == 0:
+		case st.Verb == "write" && !same:
 			c.line("  # write " + report.Line(report.List(st.Items)))
-		case st.Verb == "read" && i == 0:
+		case st.Verb == "read" && !same:
 			c.line("  # look " + report.Line(st.Label))
 		case st.Verb == "write", st.Verb == "read":
 		default:
-			if i == 0 {
-				fresh = st.Commands // also what was said before: it is the order that matters
-			}
-			for _, cmd := range fresh {
-				c.command(cmd)
+			for _, cmd := range st.Commands {
+				if n := normal(p, cmd); !slices.Contains(known, n) {
+					c.command(cmd)
+					if same {
+						known = append(known, n)
+					}
+				}
 			}
 		}
 	}
+}
+
+// outline is what happens in a plan, without the details.
+func outline(p *experiment.Plan) []string {
+	var out []string
+	for _, st := range p.Steps {
+		out = append(out, st.Verb+" "+st.On+" "+st.Label)
+	}
+	return out
+}
+
+// differs tells whether an event's command is none of those known.
+func differs(p *experiment.Plan, known []string) bool {
+	for _, st := range p.Steps {
+		if st.Verb == "write" || st.Verb == "read" {
+			continue
+		}
+		for _, cmd := range st.Commands {
+			if !slices.Contains(known, normal(p, cmd)) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -79,8 +79,8 @@ func (t *Tutor) reveal(ctx context.Context, s *scenarios.Scenario, plans []*expe
 	return nil
 }
 
-// step shows a step as it begins. The commands that write and look are shown
-// once, with the first variant: there is one for each item.
+// step shows a step as it begins. The commands that write and look, one for
+// each item, are shown once, with the first variant.
 func (t *Tutor) step(p *experiment.Plan, st experiment.PlannedStep) {
 	switch first := p.Variant.Name == p.Scenario.Variants[0].Name; {
 	case st.Verb == "write" && !first:
@@ -243,7 +243,7 @@ func (t *Tutor) explain(s *scenarios.Scenario, plans []*experiment.Plan, round *
 	c.line("")
 	text := fmt.Sprintf("You predicted %d of %d right.", right, counted)
 	if n := len(round.Answers) - counted; n > 0 {
-		text += fmt.Sprintf(" %s could not be observed and is not counted.", onOff(n, "outcome", "outcomes"))
+		text += fmt.Sprintf(" %s could not be observed: not counted.", onOff(n, "outcome", "outcomes"))
 	}
 	c.para(0, c.bold(text))
 }

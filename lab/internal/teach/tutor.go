@@ -44,6 +44,8 @@ type Tutor struct {
 	lab     Lab
 	attempt *classroom.Attempt
 	score   Score
+	// keysSaid are the choices whose keys have been explained.
+	keysSaid string
 }
 
 // Score counts what one call of Teach went through.
