@@ -39,16 +39,33 @@ func command(args []string, out, errw io.Writer) int {
 		return sayHello(out, errw)
 	case "host-report":
 		return hostReport(args[1:], out, errw)
-	case string(wire.Write), string(wire.Read), string(wire.Erase):
+	case string(wire.Crash):
+		return crash(args[1:], errw)
+	case "healthy":
+		return healthy(args[1:], out, errw)
+	case string(wire.Write), string(wire.Read), string(wire.Erase), string(wire.Rebuild), string(wire.Interrupt):
 	default:
 		return misuse(errw, fmt.Errorf("unknown command %q", args[0]))
 	}
 	op := wire.Op(args[0])
-	name, item, err := parseItem(op, args[1:])
+	name, item, at, err := parseItem(op, args[1:])
 	if err != nil {
 		return misuse(errw, err)
 	}
-	found, fault := ask(op, item)
+	reply := ask(op, item, at)
+	found, fault := reply.Found, reply.Error
+	if w := reply.Interrupted; w != nil {
+		if w.Held {
+			fmt.Fprintf(out, "%s: held %s, at %d of %d\n", name, w.Stage, w.Byte, w.Total)
+			return exitKnown
+		}
+		fmt.Fprintf(out, "%s: killed %s, at %d of %d\n", name, w.Stage, w.Byte, w.Total)
+		item.Nonce = "" // old or new, both are good
+	}
+	if op == wire.Rebuild && found != nil {
+		fmt.Fprintf(out, "%s: rebuilt in %v\n", name, time.Duration(reply.Took).Round(time.Millisecond))
+		return exitKnown
+	}
 	if op == wire.Write {
 		line, code := writeLine(found, fault)
 		fmt.Fprintf(out, "%s: %s\n", name, line)
@@ -68,19 +85,24 @@ func misuse(errw io.Writer, err error) int {
 	return exitUsage
 }
 
-// parseItem reads ITEM KIND PLACE [NONCE] and flags, in any order.
-func parseItem(op wire.Op, args []string) (name string, item wire.Item, err error) {
+// parseItem reads ITEM KIND PLACE [NONCE] [POINT OF] and flags, in any order.
+func parseItem(op wire.Op, args []string) (name string, item wire.Item, at *wire.Cut, err error) {
 	var words []string
+	hold := false
 	for i := 0; i < len(args); i++ {
 		flag, isFlag := strings.CutPrefix(args[i], "--")
 		if !isFlag {
 			words = append(words, args[i])
 			continue
 		}
+		if flag == "hold" {
+			hold = true
+			continue
+		}
 		flag, value, given := strings.Cut(flag, "=")
 		if !given {
 			if i++; i == len(args) {
-				return "", item, fmt.Errorf("--%s needs a value", flag)
+				return "", item, nil, fmt.Errorf("--%s needs a value", flag)
 			}
 			value = args[i]
 		}
@@ -89,53 +111,78 @@ func parseItem(op wire.Op, args []string) (name string, item wire.Item, err erro
 			item.Rows, err = strconv.Atoi(value)
 		case "size":
 			item.Size, err = strconv.Atoi(value)
+		case "work":
+			item.Work, err = strconv.Atoi(value)
+		case "persist":
+			item.Persist = value
 		case "mode":
 			item.Mode = value
 		default:
-			return "", item, fmt.Errorf("unknown flag --%s", flag)
+			return "", item, nil, fmt.Errorf("unknown flag --%s", flag)
 		}
 		if err != nil {
-			return "", item, fmt.Errorf("--%s %q: a number is needed", flag, value)
+			return "", item, nil, fmt.Errorf("--%s %q: a number is needed", flag, value)
 		}
 	}
 	most, least := 4, 3
-	if op == wire.Write {
+	takes := "ITEM KIND PLACE NONCE"
+	switch op {
+	case wire.Write, wire.Rebuild:
 		least = 4
+	case wire.Interrupt:
+		most, least = 6, 6
+		takes += " POINT OF"
 	}
 	if len(words) < least || len(words) > most {
-		return "", item, fmt.Errorf("%s takes ITEM KIND PLACE NONCE, not %d words", op, len(words))
+		return "", item, nil, fmt.Errorf("%s takes %s, not %d words", op, takes, len(words))
 	}
 	name, item.Kind, item.Path = words[0], words[1], words[2]
-	if len(words) == most {
+	if op == wire.Interrupt {
+		at = &wire.Cut{Hold: hold}
+		_, err1 := fmt.Sscan(words[4], &at.Point)
+		_, err2 := fmt.Sscan(words[5], &at.Of)
+		if err1 != nil || err2 != nil || at.Of < 3 || at.Of > maxCuts || at.Point < 0 || at.Point >= at.Of {
+			return "", item, nil, fmt.Errorf("point %s of %s: 0 of 3 is before the write, 2 of 3 after it", words[4], words[5])
+		}
+	}
+	if len(words) > 3 {
 		item.Nonce = words[3]
 		if !word(item.Nonce) {
-			return "", item, fmt.Errorf("nonce %q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)
+			return "", item, nil, fmt.Errorf("nonce %q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)
 		}
 	}
 	if fault := checkItem(op, item); fault != nil {
-		return "", item, fault
+		return "", item, nil, fault
 	}
-	return name, item, nil
+	return name, item, at, nil
 }
 
 // ask has process 1 do it. Where no probe answers, what is in memory can't be
 // known, but the files are here to be looked at.
-func ask(op wire.Op, item wire.Item) (*wire.Found, *wire.Error) {
-	reply, err := call(wire.Request{Op: op, Item: &item})
+func ask(op wire.Op, item wire.Item, at *wire.Cut) wire.Reply {
+	reply, err := call(wire.Request{Op: op, Item: &item, Cut: at})
+	cannot := func(text string) wire.Reply { return wire.Reply{Error: &wire.Error{Code: wire.CodeIO, Text: text}} }
 	switch {
 	case err == nil:
-		return reply.Found, reply.Error
+		return reply
 	case !errors.Is(err, errNoProbe):
-		return nil, &wire.Error{Code: wire.CodeIO, Text: err.Error()}
-	case item.Kind == kindMemory:
-		return nil, &wire.Error{Code: wire.CodeIO, Text: "no probe is process 1 of this container"}
-	case op == wire.Write:
-		return newStore().write(item)
-	case op == wire.Erase:
-		return newStore().erase(item)
-	default:
-		return newStore().read(item)
+		return cannot(err.Error())
+	case item.Kind == kindMemory, op == wire.Interrupt:
+		return cannot("no probe is process 1 of this container")
 	}
+	switch s := newStore(); op {
+	case wire.Write:
+		reply.Found, reply.Error = s.write(item)
+	case wire.Erase:
+		reply.Found, reply.Error = s.erase(item)
+	case wire.Rebuild:
+		var took time.Duration
+		reply.Found, took, reply.Error = s.rebuild(item)
+		reply.Took = int64(took)
+	default:
+		reply.Found, reply.Error = s.read(item)
+	}
+	return reply
 }
 
 // errNoProbe: nobody listens, or the one who does will not talk to this user.
@@ -156,6 +203,24 @@ func call(req wire.Request) (wire.Reply, error) {
 		return wire.Reply{}, errNoProbe
 	}
 	return client.Call(ctx, req)
+}
+
+// crash has process 1 end at once with a code.
+func crash(args []string, errw io.Writer) int {
+	code := crashCode
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 0 || n > 255 {
+			return misuse(errw, fmt.Errorf("crash with code %q: 0 to 255", args[0]))
+		}
+		code = n
+	}
+	_, err := call(wire.Request{Op: wire.Crash, Code: code})
+	if err == nil || errors.Is(err, errNoProbe) {
+		fmt.Fprintln(errw, "probe: error: process 1 is still there")
+		return exitUnknown
+	}
+	return exitKnown // the end of the stream is the only answer
 }
 
 func sayHello(out, errw io.Writer) int {
@@ -211,6 +276,8 @@ func readLine(item wire.Item, found *wire.Found, fault *wire.Error) (string, int
 		return fmt.Sprintf("changed (%d rows -> %d)", item.Rows, found.Rows), exitKnown
 	case len(found.Nonces) == 0:
 		return "changed (different content)", exitKnown
+	case item.Kind == kindCache && strings.HasPrefix(found.Nonces[len(found.Nonces)-1], item.Nonce+"-"):
+		return "survived", exitKnown
 	case found.Nonces[len(found.Nonces)-1] != item.Nonce:
 		return fmt.Sprintf("changed (%s -> %s)", item.Nonce, found.Nonces[len(found.Nonces)-1]), exitKnown
 	case item.Kind == kindFile && item.Mode != modeAppend && found.SHA256 != noteSum(item.Nonce, item.Size):

@@ -27,29 +27,42 @@ const (
 
 // writeFile puts a note at item.Path the way item.Mode says. Missing folders
 // are made.
-func writeFile(item wire.Item) error {
-	dir := filepath.Dir(item.Path)
+func writeFile(item wire.Item, c *cut) error {
+	c.start(int64(noteSize(item.Nonce, item.Size)))
+	err := save(item.Path, item.Mode, c, func(w io.Writer) error { return writeNote(w, item.Nonce, item.Size) })
+	if err != nil {
+		return err
+	}
+	c.acknowledge()
+	c.end()
+	return nil
+}
+
+// save puts what content writes into the file at path, the way mode says. c,
+// when not nil, is where it ends instead.
+func save(path, mode string, c *cut, content func(io.Writer) error) error {
+	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	switch item.Mode {
+	switch mode {
 	case modeAtomic:
-		return writeAside(dir, item, true, true)
+		return saveAside(dir, path, true, true, c, content)
 	case modeFsyncRename:
-		return writeAside(dir, item, true, false)
+		return saveAside(dir, path, true, false, c, content)
 	case modeRename:
-		return writeAside(dir, item, false, false)
+		return saveAside(dir, path, false, false, c, content)
 	case modeAppend:
-		return writeTo(item, os.O_APPEND, pieceBytes, false)
+		return saveTo(path, os.O_APPEND, pieceBytes, false, c, content)
 	case modeTruncate:
-		return writeTo(item, os.O_TRUNC, naivePieceBytes, false)
+		return saveTo(path, os.O_TRUNC, naivePieceBytes, false, c, content)
 	default:
-		return writeTo(item, os.O_TRUNC, pieceBytes, item.Mode == modeFsync)
+		return saveTo(path, os.O_TRUNC, pieceBytes, mode == modeFsync, c, content)
 	}
 }
 
-func writeTo(item wire.Item, flag, piece int, sync bool) error {
-	f, err := os.OpenFile(item.Path, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|flag, 0o644)
+func saveTo(path string, flag, piece int, sync bool, c *cut, content func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|flag, 0o644)
 	if err != nil {
 		return err
 	}
@@ -57,7 +70,7 @@ func writeTo(item wire.Item, flag, piece int, sync bool) error {
 	if err := mustBeRegular(f); err != nil {
 		return err
 	}
-	if err := fill(f, item, piece); err != nil {
+	if err := fill(f, piece, c, content); err != nil {
 		return err
 	}
 	if sync {
@@ -68,12 +81,11 @@ func writeTo(item wire.Item, flag, piece int, sync bool) error {
 	return f.Close()
 }
 
-// writeAside writes to a temporary file and renames it to item.Path. With the
-// file synced before and the folder after, what is at item.Path is the old
-// content or the new, whenever it is interrupted, and the new once it is
-// answered.
-func writeAside(dir string, item wire.Item, syncFile, syncFolder bool) (err error) {
-	f, err := createAside(dir, item)
+// saveAside writes to a temporary file and renames it to path. With the file
+// synced before and the folder after, what is at path is the old content or
+// the new, whenever it is interrupted, and the new once it is answered.
+func saveAside(dir, path string, syncFile, syncFolder bool, c *cut, content func(io.Writer) error) (err error) {
+	f, err := createAside(dir, path)
 	if err != nil {
 		return err
 	}
@@ -83,7 +95,7 @@ func writeAside(dir string, item wire.Item, syncFile, syncFolder bool) (err erro
 			os.Remove(f.Name())
 		}
 	}()
-	if err := fill(f, item, pieceBytes); err != nil {
+	if err := fill(f, pieceBytes, c, content); err != nil {
 		return err
 	}
 	if err := f.Chmod(0o644); err != nil {
@@ -97,7 +109,7 @@ func writeAside(dir string, item wire.Item, syncFile, syncFolder bool) (err erro
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), item.Path); err != nil || !syncFolder {
+	if err := os.Rename(f.Name(), path); err != nil || !syncFolder {
 		return err
 	}
 	d, err := os.Open(dir)
@@ -108,8 +120,8 @@ func writeAside(dir string, item wire.Item, syncFile, syncFolder bool) (err erro
 	return d.Sync()
 }
 
-func createAside(dir string, item wire.Item) (*os.File, error) {
-	return os.CreateTemp(dir, "."+filepath.Base(item.Path)+".*.tmp")
+func createAside(dir, path string) (*os.File, error) {
+	return os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
 }
 
 // beginFile opens a file as item.Mode says and writes the first item.UpTo
@@ -121,7 +133,7 @@ func beginFile(item wire.Item) (f *os.File, err error) {
 	}
 	switch item.Mode {
 	case modeAtomic, modeFsyncRename, modeRename:
-		f, err = createAside(dir, item)
+		f, err = createAside(dir, item.Path)
 	case modeAppend:
 		f, err = os.OpenFile(item.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	default:
@@ -140,17 +152,17 @@ func beginFile(item wire.Item) (f *os.File, err error) {
 	return f, err
 }
 
-func fill(f *os.File, item wire.Item, piece int) error {
-	w := bufio.NewWriterSize(f, piece)
-	if err := writeNote(w, item.Nonce, item.Size); err != nil {
+func fill(f *os.File, piece int, c *cut, content func(io.Writer) error) error {
+	w := bufio.NewWriterSize(c.through(f), piece)
+	if err := content(w); err != nil {
 		return err
 	}
 	return w.Flush()
 }
 
-// readFile looks at the file at path. A missing one is an error that is
-// fs.ErrNotExist.
-func readFile(path string) (*wire.Found, error) {
+// readFile looks at the file at path with a parser that knows its content. A
+// missing one is an error that is fs.ErrNotExist.
+func readFile(path string, parse func(io.Reader) (nonces []string, torn string, err error)) (*wire.Found, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
@@ -160,7 +172,7 @@ func readFile(path string) (*wire.Found, error) {
 	found := &wire.Found{Present: true}
 	seen := &head{limit: excerptBytes}
 	all := io.TeeReader(f, io.MultiWriter(sum, seen))
-	found.Nonces, found.Torn, err = parseNotes(all)
+	found.Nonces, found.Torn, err = parse(all)
 	if err == nil {
 		_, err = io.Copy(io.Discard, all) // what the parser had no use for
 	}

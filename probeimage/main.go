@@ -39,6 +39,9 @@ func main() {
 		runMachine()
 	}
 	if args := os.Args[1:]; len(args) > 0 {
+		if args[0] == writerCommand {
+			os.Exit(writer(os.Stdin, os.Stdout))
+		}
 		os.Exit(command(args, os.Stdout, os.Stderr))
 	}
 	os.Exit(serve(os.Stdin, os.Stdout, os.Stderr))
@@ -50,15 +53,21 @@ and looks for them again, so that you can see what a container keeps.
   probe write ITEM KIND PLACE NONCE [--rows N] [--size N] [--mode MODE]
   probe read  ITEM KIND PLACE [NONCE] [--rows N] [--size N] [--mode MODE]
   probe erase ITEM KIND PLACE
+  probe rebuild   ITEM cache PLACE NONCE [--work N]
+  probe interrupt ITEM KIND PLACE NONCE POINT OF [--hold] [flags of write]
+  probe crash [CODE]
+  probe healthy live | ready PLACE
   probe hello
   probe host-report [PATH…]
   probe help
 
-ITEM is the name printed in front of the answer. KIND is file, sqlite, memory or
-fact; PLACE is an absolute path, for memory the name of a variable, for a fact
-boot-id or hostname. NONCE is any word: write puts it into the content, read
+ITEM is the name printed in front of the answer. KIND is file, sqlite,
+transcript, cache, memory or fact; PLACE is an absolute path, for memory the name
+of a variable, for a fact boot-id or hostname. NONCE is any word: write puts it into the content, read
 compares with it. MODE says how a file is saved: plain, truncate, fsync, atomic,
-append, rename or fsync-rename.
+append, rename or fsync-rename. interrupt writes in another process and kills
+that at a point of the write (0 of 3 is before it, 1 in its middle, 2 after it);
+with --hold it stands there until the container is killed.
 
   podman exec NAME /probe write note file /var/lib/app/note.txt monday
   podman exec NAME /probe read note file /var/lib/app/note.txt monday
@@ -67,7 +76,8 @@ The work is done by process 1 of the container, but for host-report: that is
 'lab probe' without the lab, for a container the lab does not fit into.
 
 Exit codes: 0 the answer is
-known, also when it is "lost" or "refused"; 2 wrong usage; 3 unknown.
+known, also when it is "lost" or "refused"; 2 wrong usage; 3 unknown. healthy: 0
+or 1, as Podman's health checks want it.
 `
 
 func help(w io.Writer) { io.WriteString(w, usage) }

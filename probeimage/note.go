@@ -32,14 +32,14 @@ const (
 	padBytes  = 64 // a whole line of padding
 )
 
-// writeNote writes the note of nonce. size is its length in bytes; one too
-// small for the text gives the short note.
-func writeNote(w io.Writer, nonce string, size int) error {
+// measure gives the length of a note of about size bytes and of the part that
+// is not padding.
+func measure(nonce string, size int) (whole, least int) {
 	// The length stands in the note and adds to its length.
 	short := func(n int) int {
 		return len(noteHead) + len(strconv.Itoa(n)) + len(" bytes, nonce \n") + len(nonce) + len(noteText) + tailBytes
 	}
-	least := short(100)
+	least = short(100)
 	if size < least {
 		size = least
 	}
@@ -47,6 +47,19 @@ func writeNote(w io.Writer, nonce string, size int) error {
 		least = short(size)
 		size = max(size, least)
 	}
+	return size, least
+}
+
+// noteSize is how many bytes writeNote writes.
+func noteSize(nonce string, size int) int {
+	whole, _ := measure(nonce, size)
+	return whole
+}
+
+// writeNote writes the note of nonce. size is its length in bytes; one too
+// small for the text gives the short note.
+func writeNote(w io.Writer, nonce string, size int) error {
+	size, least := measure(nonce, size)
 	sum := sha256.New()
 	body := io.MultiWriter(w, sum)
 	if _, err := fmt.Fprintf(body, "%s%d bytes, nonce %s\n%s", noteHead, size, nonce, noteText); err != nil {

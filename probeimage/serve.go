@@ -49,26 +49,12 @@ func serve(in io.Reader, out, errw io.Writer) int {
 		case sig := <-signals:
 			switch sig {
 			case syscall.SIGCHLD:
-				reap()
+				s.children.reap()
 			case syscall.SIGUSR2:
 				return crashCode
 			default:
 				return 0
 			}
-		}
-	}
-}
-
-// reap takes in every child that has ended. The probe starts none, but
-// orphans of a `podman exec` are handed to process 1.
-func reap() {
-	for {
-		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || pid <= 0 {
-			return
 		}
 	}
 }
@@ -81,6 +67,9 @@ type server struct {
 	leave chan int
 	// machine: this is the init of a virtual machine, which can do more.
 	machine bool
+
+	children children
+	held     []*writerProcess // writers that stand in the middle of a write
 }
 
 // accept serves each caller of the socket that is the probe's own user or
@@ -171,6 +160,12 @@ func (s *server) answer(line []byte) (reply wire.Reply, leave int) {
 		reply.Found, reply.Error = s.store.read(*req.Item)
 	case wire.Erase:
 		reply.Found, reply.Error = s.store.erase(*req.Item)
+	case wire.Rebuild:
+		var took time.Duration
+		reply.Found, took, reply.Error = s.store.rebuild(*req.Item)
+		reply.Took = int64(took)
+	case wire.Interrupt:
+		reply.Interrupted, reply.Found, reply.Error = s.interrupt(*req.Item, *req.Cut)
 	case wire.Exit:
 		return reply, req.Code
 	case wire.Sync:
@@ -212,9 +207,12 @@ func decode(line []byte) (wire.Request, *wire.Error) {
 			return req, badRequest("exit code %d: 0 to 255", req.Code)
 		}
 		return req, nil
-	case wire.Write, wire.Read, wire.Erase, wire.Begin:
+	case wire.Write, wire.Read, wire.Erase, wire.Begin, wire.Rebuild, wire.Interrupt:
 		if req.Item == nil {
 			return req, badRequest("%s what? no item", req.Op)
+		}
+		if c := req.Cut; req.Op == wire.Interrupt && (c == nil || c.Of < 3 || c.Of > maxCuts || c.Point < 0 || c.Point >= c.Of) {
+			return req, badRequest("interrupt where? a point of 3 to %d is needed", maxCuts)
 		}
 		return req, checkItem(req.Op, *req.Item)
 	}

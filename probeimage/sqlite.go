@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -40,9 +41,12 @@ func databaseFiles(path string) []string {
 // missing folders first. Closing the database afterwards folds the
 // write-ahead log into it, so that at rest one file holds everything. With
 // settings of its own the item's database stays open, and nothing is folded.
-func (s *store) writeSQLite(item wire.Item) (err error) {
+// c, when not nil, is where it ends instead.
+func (s *store) writeSQLite(item wire.Item, c *cut) (err error) {
+	c.startRows(item)
 	if db := s.open[item.Path]; db != nil {
-		return inKernelsWords(addRows(db, item), item.Path)
+		_, err := addRows(db, item, c)
+		return inKernelsWords(err, item.Path)
 	}
 	made, err := prepare(item.Path)
 	if err != nil {
@@ -57,14 +61,23 @@ func (s *store) writeSQLite(item wire.Item) (err error) {
 		}
 	}()
 	if item.Journal == "" && item.Synchronous == "" {
-		err = withDB(item.Path, "mode=rw"+durable, func(db *sql.DB) error { return addRows(db, item) })
-		return inKernelsWords(err, item.Path)
+		var committing time.Time
+		err = withDB(item.Path, "mode=rw"+durable, func(db *sql.DB) (err error) {
+			committing, err = addRows(db, item, c)
+			return err
+		})
+		if err != nil {
+			return inKernelsWords(err, item.Path)
+		}
+		s.committing = time.Since(committing)
+		c.end()
+		return nil
 	}
 	db, err := openDB(item.Path, "mode=rw"+settings(item))
 	if err != nil {
 		return err
 	}
-	if err := addRows(db, item); err != nil {
+	if _, err := addRows(db, item, c); err != nil {
 		db.Close()
 		return inKernelsWords(err, item.Path)
 	}
@@ -78,26 +91,35 @@ func settings(item wire.Item) string {
 		")&_pragma=synchronous(" + cmp.Or(item.Synchronous, "full") + ")"
 }
 
-// addRows adds the item's rows in one transaction.
-func addRows(db *sql.DB, item wire.Item) error {
+// addRows adds the item's rows in one transaction, and tells when its commit
+// began.
+func addRows(db *sql.DB, item wire.Item, c *cut) (committing time.Time, err error) {
 	tx, err := db.Begin()
 	if err != nil {
-		return err
+		return committing, err
 	}
 	defer tx.Rollback()
 	if _, err := tx.Exec(schema); err != nil {
-		return err
+		return committing, err
 	}
 	add, err := tx.Prepare("INSERT INTO lab_rows (nonce, n) VALUES (?, ?)")
 	if err != nil {
-		return err
+		return committing, err
 	}
 	for n := range item.Rows {
+		c.row(n)
 		if _, err := add.Exec(item.Nonce, n+1); err != nil {
-			return err
+			return committing, err
 		}
 	}
-	return tx.Commit()
+	c.row(item.Rows)
+	c.commit()
+	committing = time.Now()
+	if err := tx.Commit(); err != nil {
+		return committing, err
+	}
+	c.acknowledge()
+	return committing, nil
 }
 
 // prepare makes sure that there is a file at path that can be written, and
@@ -274,6 +296,15 @@ func copyFile(from, to string) error {
 func readRows(path, options string) (*wire.Found, error) {
 	found := &wire.Found{Present: true}
 	err := withDB(path, options, func(db *sql.DB) error {
+		// Also where every row can be read, an index or a page that no row
+		// needs may be damaged.
+		var verdict string
+		if err := db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
+			return err
+		}
+		if verdict != "ok" {
+			found.Torn = "integrity check: " + verdict
+		}
 		var tables int
 		if err := db.QueryRow("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'lab_rows'").Scan(&tables); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"persistencelab/probeimage/wire"
 )
@@ -22,6 +23,8 @@ const (
 	maxRows  = 100_000
 	maxSize  = 1 << 30
 	maxVars  = 1024 // variables in memory
+	maxWork  = 16 << 30
+	maxCuts  = 10_000
 	// keptNonces is how many nonces Found lists; the last ones are kept.
 	keptNonces = 64
 )
@@ -32,6 +35,8 @@ const (
 	kindSQLite = "sqlite"
 	kindMemory = "memory"
 	kindFact   = "fact"
+	kindTurns  = "transcript"
+	kindCache  = "cache"
 
 	modePlain    = "plain"
 	modeTruncate = "truncate"
@@ -41,6 +46,9 @@ const (
 
 	modeRename      = "rename"       // temporary file, rename; nothing synced
 	modeFsyncRename = "fsync-rename" // the same with the file synced, the folder not
+
+	persistBefore = "before"
+	persistAfter  = "after"
 )
 
 // store holds the variables and knows where everything else is. Its methods
@@ -49,37 +57,51 @@ type store struct {
 	vars map[string]string  // variable → nonce of the last write
 	open map[string]*sql.DB // databases kept open, by path
 	held []*os.File         // files of writes that were begun and are never finished
+
+	// committing is how long the last commit took, closing included: what
+	// the points in a commit are spread over.
+	committing time.Duration
 }
 
 func newStore() *store { return &store{vars: map[string]string{}, open: map[string]*sql.DB{}} }
 
 func (s *store) write(item wire.Item) (*wire.Found, *wire.Error) {
-	var err error
+	if _, known := s.vars[item.Path]; item.Kind == kindMemory && !known && len(s.vars) >= maxVars {
+		return nil, badRequest("%d variables are enough", maxVars)
+	}
+	if err := s.put(item, nil); err != nil {
+		return nil, fault(err)
+	}
+	return s.read(item)
+}
+
+// put writes item. c, when not nil, is where it ends instead.
+func (s *store) put(item wire.Item, c *cut) error {
 	switch item.Kind {
 	case kindFile:
-		err = writeFile(item)
+		return writeFile(item, c)
+	case kindTurns:
+		return writeTurn(item, c)
+	case kindCache:
+		return writeCache(item, c)
 	case kindSQLite:
-		err = s.writeSQLite(item)
+		return s.writeSQLite(item, c)
 	case kindMemory:
-		if _, known := s.vars[item.Path]; !known && len(s.vars) >= maxVars {
-			return nil, badRequest("%d variables are enough", maxVars)
-		}
 		s.vars[item.Path] = item.Nonce
 	case kindFact:
 		// Nobody writes a fact; the answer notes it.
 	}
-	if err != nil {
-		return nil, fault(err)
-	}
-	return s.read(item)
+	return nil
 }
 
 func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
 	var found *wire.Found
 	var err error
 	switch item.Kind {
-	case kindFile:
-		found, err = readFile(item.Path)
+	case kindFile, kindCache:
+		found, err = readFile(item.Path, parseNotes)
+	case kindTurns:
+		found, err = readTurns(item.Path)
 	case kindSQLite:
 		found, err = readSQLite(item.Path)
 	case kindFact:
@@ -108,7 +130,7 @@ func (s *store) erase(item wire.Item) (*wire.Found, *wire.Error) {
 	switch item.Kind {
 	case kindMemory:
 		delete(s.vars, item.Path)
-	case kindFile, kindSQLite:
+	case kindFile, kindTurns, kindCache, kindSQLite:
 		paths := []string{item.Path}
 		if item.Kind == kindSQLite {
 			paths = databaseFiles(item.Path)
@@ -168,7 +190,7 @@ func (s *store) close() {
 // checkItem says what is wrong with an item, or nil.
 func checkItem(op wire.Op, item wire.Item) *wire.Error {
 	switch item.Kind {
-	case kindFile, kindSQLite:
+	case kindFile, kindSQLite, kindTurns, kindCache:
 		if !filepath.IsAbs(item.Path) || filepath.Clean(item.Path) != item.Path || item.Path == "/" || len(item.Path) > 4096 {
 			return badRequest("%s %.80q: an absolute path is needed", item.Kind, item.Path)
 		}
@@ -181,13 +203,14 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 			return badRequest("unknown fact %.40q: %s or %s", item.Path, factBootID, factHostname)
 		}
 	default:
-		return badRequest("unknown kind %.40q: file, sqlite, memory or fact", item.Kind)
+		return badRequest("unknown kind %.40q: file, sqlite, transcript, cache, memory or fact", item.Kind)
 	}
 	for _, word := range []struct {
 		what, value string
 		known       []string
 	}{
 		{"mode", item.Mode, []string{modePlain, modeTruncate, modeFsync, modeAtomic, modeAppend, modeRename, modeFsyncRename}},
+		{"persist", item.Persist, []string{persistBefore, persistAfter}},
 		{"journal", item.Journal, []string{"wal", "delete"}},
 		{"synchronous", item.Synchronous, []string{"off", "normal", "full", "extra"}},
 	} {
@@ -204,8 +227,23 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 	if op == wire.Begin && (item.Kind != kindFile || item.UpTo < 0 || item.UpTo > max(item.Size, 0)) {
 		return badRequest("begin is for a file, up to its size")
 	}
-	if op != wire.Write && op != wire.Begin {
+	if item.Work < 0 || item.Work > maxWork {
+		return badRequest("work %d: 0 to %d bytes", item.Work, maxWork)
+	}
+	switch op {
+	case wire.Read, wire.Erase:
 		return nil
+	case wire.Rebuild:
+		if item.Kind != kindCache {
+			return badRequest("a %s is not rebuilt: only a cache is", item.Kind)
+		}
+	case wire.Interrupt:
+		if item.Kind == kindMemory || item.Kind == kindFact {
+			return badRequest("a %s is not written in pieces", item.Kind)
+		}
+		if item.Journal != "" || item.Synchronous != "" {
+			return badRequest("a database that process 1 keeps open can't be interrupted in another process")
+		}
 	}
 	if !word(item.Nonce) {
 		return badRequest("nonce %.40q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)

@@ -24,6 +24,9 @@ const (
 	Erase Op = "erase" // take Item away: Reply.Found is a look made at once after
 	Exit  Op = "exit"  // leave with code Request.Code, after answering; in a virtual machine: power off cleanly
 	Crash Op = "crash" // leave at once without answering, code Request.Code
+
+	Interrupt Op = "interrupt" // write Item in a process of its own, which ends at Request.Cut: Reply.Interrupted
+	Rebuild   Op = "rebuild"   // cache: make it anew: Reply.Found and Reply.Took
 )
 
 // Operations of a probe that is a virtual machine's init; any other answers
@@ -41,17 +44,31 @@ type Request struct {
 	Op   Op    `json:"op"`
 	Item *Item `json:"item,omitempty"`
 	Code int   `json:"code,omitempty"`
+	Cut  *Cut  `json:"cut,omitempty"` // interrupt
+}
+
+// Cut is where a write is interrupted: at point Point of Of, spread evenly
+// over the write. Point 0 is before anything was touched, Point Of-1 when all
+// was done and not yet answered; what lies between is bytes handed to the
+// kernel, for SQLite rows inserted and then, by the clock, the commit.
+type Cut struct {
+	Point int `json:"point"`
+	Of    int `json:"of"` // 3 to 10,000
+	// Hold: the writer stops there and stays, for the caller to kill the
+	// container. Otherwise process 1 sends it SIGKILL and looks at the item.
+	// The commit of a database can't be held.
+	Hold bool `json:"hold,omitempty"`
 }
 
 // Item says what to write or look for. The kinds and modes are the words of
 // the scenario file (scenarios.ItemKind, scenarios.WriteMode).
 type Item struct {
-	Kind  string `json:"kind"`            // file, sqlite, memory, fact
-	Path  string `json:"path"`            // file, sqlite: absolute path; memory: variable name; fact: boot-id or hostname
+	Kind  string `json:"kind"`            // file, sqlite, transcript, cache, memory, fact
+	Path  string `json:"path"`            // absolute path; memory: variable name; fact: boot-id or hostname
 	Nonce string `json:"nonce,omitempty"` // write: goes into the content, fresh for every write; 1 to 128 printable ASCII characters, no space
 	Rows  int    `json:"rows,omitempty"`  // sqlite: rows to add
-	Size  int    `json:"size,omitempty"`  // file: bytes this write puts there; less than the short note (0): the short note
-	Mode  string `json:"mode,omitempty"`  // file: plain (default), truncate, fsync, atomic, append, rename, fsync-rename
+	Size  int    `json:"size,omitempty"`  // file, cache: bytes this write puts there; less than the short note (0): the short note. transcript: bytes of an answer
+	Mode  string `json:"mode,omitempty"`  // file, cache, transcript: plain (default), truncate, fsync, atomic, append, rename, fsync-rename
 
 	// SQLite: with either set, the probe keeps the database open from the
 	// first write on, as a service does.
@@ -59,16 +76,41 @@ type Item struct {
 	Synchronous string `json:"synchronous,omitempty"` // off, normal, full, extra
 
 	UpTo int `json:"up_to,omitempty"` // begin: bytes that are written
+
+	Persist string `json:"persist,omitempty"` // transcript: before (default) or after the answer is shown
+	Work    int    `json:"work,omitempty"`    // cache: bytes hashed to make it
 }
 
 // Reply is one line from the probe. Exactly one of Error, Hello and Found is
-// set, except that Exit, Sync, Begin and Reboot answer with none.
+// set, except that Exit, Sync, Begin and Reboot answer with none, and
+// Interrupt with Interrupted and, unless the writer is held, Found.
 type Reply struct {
 	V     int       `json:"v"`
 	ID    int64     `json:"id"`
 	Error *Error    `json:"error,omitempty"`
 	Hello *Greeting `json:"hello,omitempty"`
 	Found *Found    `json:"found,omitempty"`
+
+	Interrupted *Interrupted `json:"interrupted,omitempty"`
+	Took        int64        `json:"took_ns,omitempty"` // rebuild: nanoseconds from the start of the work to the file in its place
+}
+
+// Interrupted is where a write was when its process ended, or where it is
+// held. It is what the writer and process 1 saw, not what was asked for.
+type Interrupted struct {
+	Stage string `json:"stage"` // "before the write", "writing", "in the transaction", "in the commit", "after the write"
+	// Byte and Total count bytes of this write handed to the kernel; for
+	// SQLite rows inserted. In a commit Byte is the size of the write-ahead
+	// log after the kill.
+	Byte  int64 `json:"byte"`
+	Total int64 `json:"total"`
+	Delay int64 `json:"delay_ns,omitempty"` // in a commit: nanoseconds from its start to the SIGKILL
+	// Acknowledged: by then the write had been reported to the outside as
+	// done: a commit had returned, a file was in its place, a reader had
+	// been shown the answer.
+	Acknowledged bool `json:"acknowledged,omitempty"`
+	Held         bool `json:"held,omitempty"`
+	PID          int  `json:"pid"` // of the writer, in the container
 }
 
 // Code classes an error by what it means for the item.
@@ -109,7 +151,7 @@ type Found struct {
 	Present bool     `json:"present"`
 	SHA256  string   `json:"sha256,omitempty"` // hex; of the file's bytes, the rows in order, or the value
 	Size    int64    `json:"size"`             // bytes; 0 for memory
-	Rows    int      `json:"rows,omitempty"`   // sqlite
+	Rows    int      `json:"rows,omitempty"`   // sqlite: rows; transcript: whole turns
 	Nonces  []string `json:"nonces,omitempty"` // nonces recognised in the content, oldest first, at most 64, the last ones kept
 	Torn    string   `json:"torn,omitempty"`   // why the content does not parse; "" when it does
 	// ZeroTail counts the zero bytes at the end of a file: space that was
