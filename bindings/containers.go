@@ -12,6 +12,7 @@ import (
 	"github.com/containers/podman/v5/pkg/specgen"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	nettypes "go.podman.io/common/libnetwork/types"
+	"go.podman.io/image/v5/manifest"
 
 	"persistencelab/lab/engine"
 )
@@ -75,6 +76,13 @@ func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, err
 	s.ImageVolumeMode = spec.ImageVolume
 	if s.ImageVolumeMode == "anonymous" && !p.atLeast(5, 0) {
 		s.ImageVolumeMode = "bind" // the 4.x spelling of the same thing
+	}
+	if len(spec.Health) > 0 {
+		// Without an interval Podman starts no timer, which would need
+		// systemd. One failure is enough to be unhealthy.
+		s.HealthConfig = &manifest.Schema2HealthConfig{
+			Test: append([]string{"CMD"}, spec.Health...), Timeout: healthTime, Retries: 1,
+		}
 	}
 	for _, m := range spec.Mounts {
 		if err := p.addMount(s, m); err != nil {
@@ -213,6 +221,25 @@ func (p *Podman) Inspect(ctx context.Context, nameOrID string) (engine.Container
 		return engine.Container{}, p.fail(ctx, err, "container", nameOrID)
 	}
 	return containerOf(d), nil
+}
+
+// healthTime is how long a health check may take.
+const healthTime = 30 * time.Second
+
+// HealthCheck implements engine.Engine.
+func (p *Podman) HealthCheck(ctx context.Context, nameOrID string) (engine.Health, error) {
+	res, err := containers.RunHealthCheck(p.ctx(ctx), nameOrID, nil)
+	if err != nil {
+		if strings.Contains(err.Error(), "has no defined healthcheck") {
+			return engine.Health{}, &engine.UnsupportedError{What: "a health check", Needs: "a HEALTHCHECK in the image or --health-cmd", Err: err}
+		}
+		return engine.Health{}, p.fail(ctx, err, "container", nameOrID)
+	}
+	h := engine.Health{Status: res.Status}
+	if n := len(res.Log); n > 0 {
+		h.Exit, h.Output = res.Log[n-1].ExitCode, strings.TrimSpace(res.Log[n-1].Output)
+	}
+	return h, nil
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -39,8 +39,6 @@ func command(args []string, out, errw io.Writer) int {
 		return sayHello(out, errw)
 	case "host-report":
 		return hostReport(args[1:], out, errw)
-	case string(wire.Crash):
-		return crash(args[1:], errw)
 	case "healthy":
 		return healthy(args[1:], out, errw)
 	case string(wire.Write), string(wire.Read), string(wire.Erase), string(wire.Rebuild), string(wire.Interrupt):
@@ -203,24 +201,6 @@ func call(req wire.Request) (wire.Reply, error) {
 		return wire.Reply{}, errNoProbe
 	}
 	return client.Call(ctx, req)
-}
-
-// crash has process 1 end at once with a code.
-func crash(args []string, errw io.Writer) int {
-	code := crashCode
-	if len(args) > 0 {
-		n, err := strconv.Atoi(args[0])
-		if err != nil || n < 0 || n > 255 {
-			return misuse(errw, fmt.Errorf("crash with code %q: 0 to 255", args[0]))
-		}
-		code = n
-	}
-	_, err := call(wire.Request{Op: wire.Crash, Code: code})
-	if err == nil || errors.Is(err, errNoProbe) {
-		fmt.Fprintln(errw, "probe: error: process 1 is still there")
-		return exitUnknown
-	}
-	return exitKnown // the end of the stream is the only answer
 }
 
 func sayHello(out, errw io.Writer) int {

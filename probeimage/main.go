@@ -55,7 +55,6 @@ and looks for them again, so that you can see what a container keeps.
   probe erase ITEM KIND PLACE
   probe rebuild   ITEM cache PLACE NONCE [--work N]
   probe interrupt ITEM KIND PLACE NONCE POINT OF [--hold] [flags of write]
-  probe crash [CODE]
   probe healthy live | ready PLACE
   probe hello
   probe host-report [PATH…]

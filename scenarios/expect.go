@@ -82,6 +82,7 @@ func ruleFields() []field[Rule] {
 		must(field[Rule]{name: "outcome", doc: "what is expected", schema: outcomeSchema(),
 			read: func(d *decoder, n *yaml.Node, r *Rule) { r.Outcome = d.outcome(n, "outcome") }}),
 		textField("because", "why; needed for varies", anyText, func(r *Rule) *string { return &r.Because }),
+		boolField("violated", "this breaks the item's acceptable_loss or rebuild, and is shown on purpose; without it, that is a violation whatever is expected", func(r *Rule, b bool) { r.Violated = b }),
 	}
 }
 

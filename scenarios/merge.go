@@ -66,6 +66,11 @@ func settle(steps []Step, data []Item) {
 				}
 			}
 		}
+		for _, item := range data {
+			if s.On == "" && slices.Contains(s.Amid, item.Name) {
+				s.On = item.On
+			}
+		}
 		slices.SortStableFunc(s.Items, func(a, b string) int { return order[a] - order[b] })
 	}
 }

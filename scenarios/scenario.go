@@ -66,22 +66,38 @@ const (
 	SQLite ItemKind = "sqlite" // Rows rows in the SQLite database at Path
 	Memory ItemKind = "memory" // a value held in the memory of process 1
 	Fact   ItemKind = "fact"   // what the kernel says of itself; a write notes it, nothing is written
+
+	// Transcript: a conversation as JSON lines at Path; one write is one
+	// turn, a question and its answer.
+	Transcript ItemKind = "transcript"
+	// Cache: a file at Path that can be worked out again from its input.
+	Cache ItemKind = "cache"
+	// Health: what Podman's health check says of container Path. The write
+	// is the first answer, a read compares with it.
+	Health ItemKind = "health"
 )
+
+// OnDisk tells whether items of the kind are bytes at a path.
+func (k ItemKind) OnDisk() bool { return k != Memory && k != Health && k != Fact }
 
 // Item is one named thing that is written and looked for again.
 type Item struct {
 	Pos  Position
 	Name string
 	Kind ItemKind
-	Path string // absolute path in the container; for Memory the variable's name, for Fact boot-id or hostname
+	Path string // absolute path in the container; for Memory the variable's name, for Fact boot-id or hostname, for Health the container's
 	Rows int    // SQLite: rows one write adds
-	Size int    // File: bytes to write, 0 for a short note
+	Size int    // File, Cache: bytes to write, 0 for a short note; Transcript: bytes of an answer
 	Mode WriteMode
 
 	// SQLite: with either set, the database stays open from the first write
 	// on, as a service keeps it; SQLite's own default for the other.
 	Journal     string // "", wal, delete
 	Synchronous string // "", off, normal, full, extra
+	// Persist: a Transcript's turn is saved "before" or "after" its answer
+	// is shown.
+	Persist string
+	Work    int // Cache: bytes hashed to work it out: what a rebuild costs
 
 	// Seed: the item is content of the image, not written by the first
 	// write: "survived" then means "as the image has it".
@@ -167,6 +183,14 @@ type Container struct {
 	Secrets       []string // secrets mounted at /run/secrets/NAME
 	Pod           string   // "" for none; else the pod's name
 	Deferred      bool     // not started by a bare `run`; needs `run: {on: NAME}`
+	Health        *HealthCheck
+}
+
+// HealthCheck is the question Podman's health check asks in a container:
+// whether the process answers or, with Ready, whether the state at that path
+// is there.
+type HealthCheck struct {
+	Ready string // a path; "" for liveness
 }
 
 // Image is the probe image plus what a scenario adds to it. The lab makes
@@ -214,6 +238,9 @@ type Step struct {
 	Replace bool              // run: --replace
 	Force   bool              // volume rm: --force
 	Code    int               // crash: the exit code
+	Amid    []string          // crash during: the items in the middle of whose write the container is killed; none: process 1 ends by itself
+	Point   string            // crash at: before, mid, after, or every for a sweep over the write
+	Points  int               // crash at every: how many
 	Refused bool              // the event is expected to be refused by Podman; being refused is then what happened
 	Files   map[string]string // rebuild: changed image content
 	Delay   time.Duration     // wait, power-cut
@@ -261,6 +288,9 @@ type Rule struct {
 	When    string  // "podman < 5.1", "rootless", "podman >= 5 and rootful"; "" for always
 	Outcome Outcome // never Unknown
 	Because string  // the reason; required for Varies
+	// Violated: the author knows that this outcome is more than the item's
+	// owner can do without, and shows it on purpose.
+	Violated bool
 }
 
 // Misconception ties a wrong prediction to the belief behind it. Empty

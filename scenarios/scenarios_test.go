@@ -452,6 +452,33 @@ func TestCatalogue(t *testing.T) {
 	require.Equal(t, `did you mean "three-mounts"?`, unknown.Suggestion)
 }
 
+func TestDecisionTable(t *testing.T) {
+	s := parse(t, string(scenarios.DecisionTable("my-service")))
+	require.Equal(t, "my-service", s.Name)
+	for _, item := range s.Data {
+		require.NotNil(t, item.AcceptableLoss, item.Name)
+	}
+}
+
+// A crash in the middle of a write leaves its container down, a sweep leaves
+// it up.
+func TestCrashAmid(t *testing.T) {
+	crash := func(step, then string) error {
+		_, err := scenarios.Parse("x.yaml", []byte(minimal("  - run\n  - write\n  - "+step+"\n"+then+"  - read: end\n", "expect: {end: {note: survived}}\n")), scenarios.Options{})
+		return err
+	}
+	require.NoError(t, crash("crash: {during: note}", "  - start\n"))
+	require.Error(t, crash("crash: {during: note}", ""))
+	require.NoError(t, crash("crash: {during: note, at: every}", ""))
+	require.Error(t, crash("crash: {during: note, at: every}", "  - start\n"))
+
+	s := parse(t, minimal("  - run\n  - write\n  - crash: {during: note, at: every}\n  - read: end\n", "expect: {end: {note: survived}}\n"))
+	step := s.Steps[2]
+	require.Equal(t, []string{"note"}, step.Amid)
+	require.Equal(t, 50, step.Points)
+	require.Zero(t, step.Code)
+}
+
 func TestStarter(t *testing.T) {
 	for name, want := range map[string]string{"my-lesson": "my-lesson", "My Lesson!": "my-lesson", "": "my-scenario", strings.Repeat("x", 99): strings.Repeat("x", 60)} {
 		s := parse(t, string(scenarios.Starter(name)))

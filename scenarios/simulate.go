@@ -119,6 +119,9 @@ func (sim *simulation) onTargets(step Step, verb Verb) {
 		sim.d.fault(at(step.Pos), "add on: "+strings.Join(containerNames(sim.v.Containers), " or on: "), "%s is about one container and must say which", step.Verb)
 		return
 	}
+	if len(step.Amid) > 0 {
+		sim.amid(step, names)
+	}
 	for _, name := range names {
 		c, ok := sim.v.Container(name)
 		if !ok {
@@ -147,6 +150,32 @@ func (sim *simulation) onTargets(step Step, verb Verb) {
 	}
 	if step.Verb == "clone" {
 		sim.clone(step)
+	}
+}
+
+// amid checks the items that a crash interrupts.
+func (sim *simulation) amid(step Step, on []string) {
+	for _, name := range step.Amid {
+		item, ok := sim.s.Item(name)
+		switch {
+		case !ok: // reported elsewhere
+		case !item.Kind.OnDisk():
+			sim.d.fault(at(step.Pos), "name a file, sqlite, transcript or cache item", "a %s item is not written in pieces: %q", item.Kind, name)
+		case item.Journal != "" || item.Synchronous != "":
+			sim.d.fault(at(step.Pos), "remove journal and synchronous", "process 1 keeps the database of %q open: its writes can't be made by another process", name)
+		case item.Seed:
+			sim.d.fault(at(step.Pos), "name an item that is written", "item %q is content of the image: it is not written", name)
+		case !sim.written[name]:
+			sim.d.fault(at(step.Pos), fmt.Sprintf("put - write: %s before it: the crash is in the write after that", name), "no step before this crash writes %q", name)
+		case len(on) != 1 || sim.v.Where(Step{On: step.On}, item) != on[0]:
+			sim.d.fault(at(step.Pos), "add on: "+strings.Join(containerNames(sim.v.Containers), " or on: "), "crash is about one container and must say which")
+		}
+	}
+	if len(on) != 1 {
+		return
+	}
+	if c, ok := sim.v.Container(on[0]); ok && c.Remove && step.Point == "every" {
+		sim.d.fault(at(step.Pos), "remove rm: true", "container %q is removed by its first crash: it can't be started again", c.Name)
 	}
 }
 
@@ -186,7 +215,9 @@ func after(step Step, verb Verb, c Container, now state) state {
 		return now // the probe does not mind it
 	case step.Verb == "kill" && step.Signal != "" && step.Signal != "KILL" && restarts(c.Restart, 3):
 		return running | stopped // Podman 4.3 restarts it, 5.4 does not
-	case step.Verb == "crash" && restarts(c.Restart, step.Code):
+	case step.Verb == "crash" && step.Point == "every":
+		return running
+	case step.Verb == "crash" && len(step.Amid) == 0 && restarts(c.Restart, step.Code):
 		next = running
 	case step.Verb == "restart" && c.Remove:
 		return running | absent // Podman 4.3 removes it, 5.4 restarts it

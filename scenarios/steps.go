@@ -90,8 +90,11 @@ func Verbs() []Verb {
 		{Name: "restart", Doc: "podman restart: the same container, a new process", Event: true, Bare: "on", also: []string{"reboot"}, scope: targets, from: created | running | stopped, to: running, options: event()},
 		{Name: "kill", Doc: "podman kill: a signal to process 1, KILL unless signal says another", Event: true, Bare: "on", scope: targets, from: running, to: stopped,
 			options: event(wordField("signal", "the signal", []string{"KILL", "TERM", "INT", "HUP", "QUIT", "USR1", "USR2"}, func(s *Step, w string) { s.Signal = w }))},
-		{Name: "crash", Doc: "process 1 ends by itself with code (3), unasked: what a restart policy answers", Event: true, Bare: "on", also: []string{"exit"}, scope: targets, from: running, to: stopped,
-			options: event(intField("code", "its exit code", 0, 125, func(s *Step) *int { return &s.Code }))},
+		{Name: "crash", Doc: "process 1 ends by itself with code (3), unasked: what a restart policy answers; with during, podman kill in the middle of a write", Event: true, Bare: "on", also: []string{"exit"}, scope: targets, from: running, to: stopped,
+			options: event(intField("code", "its exit code", 0, 125, func(s *Step) *int { return &s.Code }),
+				listField("during", "items in the middle of whose next write the container is killed", itemName, func(s *Step) *[]string { return &s.Amid }),
+				wordField("at", "where in the write: before, mid (the default), after, or every: a sweep that kills at many points, and starts again and looks after each", []string{"before", "mid", "after", "every"}, func(s *Step, w string) { s.Point = w }),
+				intField("points", "at every: how many (50)", 3, 1000, func(s *Step) *int { return &s.Points }))},
 		{Name: "rm", Doc: "podman rm -f: the container and its writable layer are gone", Event: true, Bare: "on", also: []string{"remove", "delete", "down"}, scope: targets, from: existing, to: absent, options: event(volumes)},
 		{Name: "pause", Doc: "podman pause", Event: true, Bare: "on", scope: targets, from: running, to: paused, options: event()},
 		{Name: "unpause", Doc: "podman unpause", Event: true, Bare: "on", also: []string{"resume"}, scope: targets, from: paused, to: running, options: event()},
@@ -227,10 +230,34 @@ func (d *decoder) step(n *yaml.Node) (Step, bool) {
 			}
 		}
 	}
+	if verb.Name == "crash" && len(d.errs) == faults {
+		d.crash(key, &s)
+	}
 	if verb.Name == "cp" && (s.To == "") == (s.From == "") && len(d.errs) == faults {
 		d.fault(key, "write to: to copy out, from: to copy in", "cp needs to or from, one of them")
 	}
 	return s, len(d.errs) == faults
+}
+
+// crash holds a crash's options against each other.
+func (d *decoder) crash(key *yaml.Node, s *Step) {
+	switch {
+	case len(s.Amid) == 0 && (s.Point != "" || s.Points != 0):
+		d.fault(key, "add during: and the item that is being written", "crash says where in a write, but not in which")
+	case len(s.Amid) > 0 && s.Code != 3:
+		d.fault(key, "remove code", "a container killed in the middle of a write has no exit code of its own")
+	case s.Points != 0 && s.Point != "every":
+		d.fault(key, "write at: every", "points are for a sweep")
+	case len(s.Amid) == 0:
+		return
+	}
+	s.Code = 0
+	if s.Point == "" {
+		s.Point = "mid"
+	}
+	if s.Point == "every" && s.Points == 0 {
+		s.Points = 50
+	}
 }
 
 func (d *decoder) unknownVerb(key *yaml.Node) {

@@ -38,8 +38,21 @@ func containerFields() []field[Container] {
 		listField("volumes_from", "podman run --volumes-from: containers whose volumes it mounts too", objName, func(c *Container) *[]string { return &c.VolumesFrom }),
 		listField("secrets", "secrets at /run/secrets/NAME", objName, func(c *Container) *[]string { return &c.Secrets }),
 		textField("pod", "the pod it runs in", objName, func(c *Container) *string { return &c.Pod }),
+		{name: "health", doc: "podman run --health-cmd: live asks whether the process answers, {ready: PATH} whether the state at that path is there", schema: schema{"anyOf": []any{schema{"enum": []any{"live"}}, objectSchema(healthFields())}},
+			read: func(d *decoder, n *yaml.Node, c *Container) {
+				c.Health = &HealthCheck{}
+				if n.Kind == yaml.MappingNode {
+					readMap(d, n, "health", healthFields(), c.Health)
+				} else if s, ok := d.scalar(n, "health", "live or {ready: PATH}"); ok && s != "live" {
+					d.fault(n, "write live, or {ready: /var/lib/app/app.db}", "health can't be %q", shorten(s))
+				}
+			}},
 		boolField("deferred", "not run by a bare run: only where a step says so, with on", func(c *Container, b bool) { c.Deferred = b }),
 	}
+}
+
+func healthFields() []field[HealthCheck] {
+	return []field[HealthCheck]{must(pathField("ready", "the state it must find there", func(h *HealthCheck) *string { return &h.Ready }))}
 }
 
 var restartText = rule{re: regexp.MustCompile(`^(no|always|unless-stopped|on-failure(:[0-9]{1,2})?)$`), want: "no, on-failure, on-failure:3, always or unless-stopped", example: "on-failure:3",
@@ -112,6 +125,11 @@ func itemKinds() []itemKind {
 		{Fact, "what the kernel says of itself; a write only notes it", func(d *decoder, n *yaml.Node) (string, bool) {
 			return d.word(n, "fact", facts())
 		}, schema{"enum": facts()}, nil},
+		{Transcript, "a conversation as JSON lines at this path; one write is one turn", path("transcript"), pathSchema(), []string{"mode", "size", "persist"}},
+		{Cache, "a file at this path that can be worked out again", path("cache"), pathSchema(), []string{"mode", "size", "work"}},
+		{Health, "what podman healthcheck run says of the container of this name, compared with what it said at the write", func(d *decoder, n *yaml.Node) (string, bool) {
+			return d.text(n, "health", objName)
+		}, objName.schema(), nil},
 	}
 }
 
@@ -121,6 +139,8 @@ func itemFields() []field[Item] {
 	return []field[Item]{
 		wordField("mode", "how it is written", []string{string(Plain), string(Truncate), string(Fsync), string(Atomic), string(Append), string(Rename), string(FsyncRename)}, func(i *Item, s string) { i.Mode = WriteMode(s) }),
 		sizeField("size", "bytes to write, like 4096, 64KiB or 10MiB; without: a short note", 1, func(i *Item) *int { return &i.Size }),
+		wordField("persist", "a turn is saved before (the default) or after its answer is shown", []string{"before", "after"}, func(i *Item, s string) { i.Persist = s }),
+		sizeField("work", "bytes hashed to work it out, like 64MiB: what a rebuild costs", 1, func(i *Item) *int { return &i.Work }),
 		intField("rows", "rows one write adds; without: 1", 1, 100_000, func(i *Item) *int { return &i.Rows }),
 		wordField("journal", "SQLite's journal_mode; the database then stays open, as a service keeps it", []string{"wal", "delete"}, func(i *Item, s string) { i.Journal = s }),
 		wordField("synchronous", "SQLite's synchronous; the database then stays open, as a service keeps it", []string{"off", "normal", "full", "extra"}, func(i *Item, s string) { i.Synchronous = s }),
@@ -253,8 +273,18 @@ func (d *decoder) item(e entry) Item {
 	if item.Kind == SQLite && item.Rows == 0 {
 		item.Rows = 1
 	}
-	if item.Kind == File && item.Mode == "" {
+	switch {
+	case item.Mode != "" || !slices.Contains(kind.own, "mode"):
+	case item.Kind == Transcript:
+		item.Mode = Append
+	default:
 		item.Mode = Plain
+	}
+	if item.Kind == Transcript && item.Persist == "" {
+		item.Persist = "before"
+	}
+	if item.Kind == Health {
+		item.On = item.Path
 	}
 	return item
 }

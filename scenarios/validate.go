@@ -100,8 +100,8 @@ func (d *decoder) itemsApart(s *Scenario) {
 			continue
 		}
 		p := place{"disk", item.Path, item.On}
-		if item.Kind == Memory {
-			p.kind = "memory"
+		if !item.Kind.OnDisk() {
+			p.kind = string(item.Kind)
 		}
 		if first, twice := seen[p]; twice {
 			d.fault(at(item.Pos), "give each a place of its own", "items %q and %q are in the same place: %s", first.Name, item.Name, item.Path)
@@ -133,6 +133,9 @@ func (d *decoder) containersOf(s *Scenario, v *Variant) {
 		}
 	}
 	for _, item := range s.Data {
+		if c, ok := v.Container(item.Path); item.Kind == Health && ok && c.Health == nil {
+			d.fault(at(item.Pos), fmt.Sprintf("give %s health: live, or health: {ready: PATH}", c.Name), "item %q is a health check, but container %q has none in variant %q", item.Name, c.Name, v.Name)
+		}
 		if item.Seed && !slices.ContainsFunc(v.Containers, func(c Container) bool {
 			return (item.On == "" || item.On == c.Name) && c.Image != nil && c.Image.Files[item.Path] != ""
 		}) {
@@ -178,6 +181,11 @@ func (d *decoder) references(s *Scenario, v *Variant) {
 		}
 		if step.On != "" && !slices.Contains(containers, step.On) {
 			d.fault(d.find(step.Pos, "on", step.On), suggest(step.On, containers), "%s names a container the scenario does not have: %q", step.Verb, step.On)
+		}
+		for _, name := range step.Amid {
+			if _, ok := s.Item(name); !ok {
+				d.fault(d.find(step.Pos, "during", name), suggest(name, itemNames(s)), "%s names an item that data: does not have: %q", step.Verb, name)
+			}
 		}
 		for _, name := range step.Items {
 			if _, ok := s.Item(name); !ok {

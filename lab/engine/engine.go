@@ -63,6 +63,11 @@ type Engine interface {
 	// Inspect gives the container's state, or NotFoundError.
 	Inspect(ctx context.Context, nameOrID string) (Container, error)
 
+	// HealthCheck asks the container's health check now and gives its
+	// answer: `podman healthcheck run`. UnsupportedError when the container
+	// has none.
+	HealthCheck(ctx context.Context, nameOrID string) (Health, error)
+
 	// CreateVolume makes a named volume; ExistsError when there is one.
 	CreateVolume(ctx context.Context, spec VolumeSpec) error
 	// InspectVolume gives the volume, or NotFoundError.
@@ -135,6 +140,10 @@ type ContainerSpec struct {
 	Restart       string
 	Pod           string
 	Network       string // "" means none
+
+	// Health is the command of a health check that is only asked for, never
+	// run by a timer; nil for the image's own, if it has one.
+	Health []string
 }
 
 // Mount is one mount of a container.
@@ -173,6 +182,13 @@ type Container struct {
 // ContainerMount is one mount as the engine resolved it.
 type ContainerMount struct {
 	Type, Name, Source, Target string
+}
+
+// Health is one answer of a health check.
+type Health struct {
+	Status string `json:"status"` // healthy, unhealthy, starting
+	Exit   int    `json:"exit"`   // of the check's command
+	Output string `json:"output"` // what it printed
 }
 
 // VolumeSpec is a `podman volume create`.

@@ -129,19 +129,25 @@ func count(n int, thing string) string {
 }
 
 func newNew(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var decisions bool
+	cmd := &cobra.Command{
 		Use:     "new NAME",
 		Short:   "Write a commented scenario file to start from",
 		Long:    "Write NAME.yaml, a commented scenario that runs as it stands. It never overwrites a file.",
-		Example: "  lab new my-scenario && lab run my-scenario.yaml",
+		Example: "  lab new my-scenario && lab run my-scenario.yaml\n  lab new --decision-table my-service && lab drill my-service.yaml",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return runNew(env, args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return runNew(env, args[0], decisions) },
 	}
+	cmd.Flags().BoolVar(&decisions, "decision-table", false, "start from a durability decision table: what may be lost, and who makes it again")
+	return cmd
 }
 
-func runNew(env *Env, name string) error {
+func runNew(env *Env, name string, decisions bool) error {
 	name = strings.TrimSuffix(name, ".yaml")
 	text := scenarios.Starter(filepath.Base(name))
+	if decisions {
+		text = scenarios.DecisionTable(filepath.Base(name))
+	}
 	file := name + ".yaml"
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if os.IsExist(err) {

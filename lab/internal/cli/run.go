@@ -197,7 +197,9 @@ func execute(ctx context.Context, env *Env, opts runOptions, list []*scenarios.S
 	}
 	for _, j := range jobs {
 		rep.Records = append(rep.Records, *j.record)
-		rep.Results = append(rep.Results, experiment.Judge(j.plan, j.record, rep.Engine)...)
+		verdicts := experiment.Judge(j.plan, j.record, rep.Engine)
+		rep.Results = append(rep.Results, verdicts...)
+		rep.Decisions = append(rep.Decisions, experiment.Decide(j.plan, j.record, verdicts)...)
 		for _, l := range j.record.Cleanup.Left {
 			fmt.Fprintf(env.Stderr, "lab: error: not removed: %s\n", l)
 		}

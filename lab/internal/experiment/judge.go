@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"persistencelab/lab/engine"
 	"persistencelab/probeimage/wire"
@@ -25,13 +26,20 @@ func Judge(p *Plan, rec *Record, facts engine.Facts) []Verdict {
 			s := sightOf(p, rec, st, item)
 			v.Written = s.written
 			v.Outcome, v.Detail = s.outcome()
-			v.Expected, v.Rule, v.Why = expected(p.Variant.Expect[st.Label][item], facts)
-			v.Judgement = judgement(v, rec)
+			s.detail = v.Detail
+			v.Violation, v.Kills = s.violation(v.Outcome), s.kills
+			rule := expected(p.Variant.Expect[st.Label][item], facts)
+			v.Expected, v.Rule, v.Why = rule.Outcome, rule.When, rule.Because
+			v.Judgement = judgement(v, rule, rec)
 			switch {
 			case v.Judgement == Skipped:
 				v.Why = "skipped: " + rec.Skipped
+			case v.Judgement == Violated:
+				v.Why = v.Violation
+			case v.Why == "" && v.Violation != "":
+				v.Why = v.Violation
 			case v.Why == "":
-				v.Why = why(p, st, item, v.Outcome)
+				v.Why = why(p, st, s, v.Outcome)
 			}
 			verdicts = append(verdicts, v)
 		}
@@ -39,12 +47,16 @@ func Judge(p *Plan, rec *Record, facts engine.Facts) []Verdict {
 	return verdicts
 }
 
-func judgement(v Verdict, rec *Record) Judgement {
+func judgement(v Verdict, rule scenarios.Rule, rec *Record) Judgement {
 	switch {
 	case rec.Skipped != "" && v.Outcome == scenarios.Unknown:
 		return Skipped
 	case v.Outcome == scenarios.Unknown:
 		return NotJudged
+	case v.Violation != "" && !rule.Violated:
+		return Violated
+	case v.Violation == "" && rule.Violated:
+		return Surprised
 	case v.Expected == scenarios.Varies, v.Expected == v.Outcome:
 		return AsExpected
 	}
@@ -52,13 +64,13 @@ func judgement(v Verdict, rec *Record) Judgement {
 }
 
 // expected picks the first rule that holds for the engine.
-func expected(e scenarios.Expectation, facts engine.Facts) (outcome scenarios.Outcome, when, because string) {
+func expected(e scenarios.Expectation, facts engine.Facts) scenarios.Rule {
 	for _, rule := range e.Rules {
 		if rule.Holds(facts.Version, facts.Rootless) {
-			return rule.Outcome, rule.When, rule.Because
+			return rule
 		}
 	}
-	return scenarios.Unknown, "", ""
+	return scenarios.Rule{}
 }
 
 // sight is everything a record holds about one item up to one checkpoint.
@@ -72,6 +84,19 @@ type sight struct {
 	planned  int          // writes the plan has before the checkpoint
 	seen     *Observation // at the checkpoint
 	fault    string       // why there is nothing at the checkpoint
+
+	writes []written // the acknowledged ones, with their times
+	event  time.Time // the first event after the last write
+	crash  *Crash    // the write after the last one was killed here
+	sweep  []Crash   // or killed many times, and looked at each time
+	kills  *Kills    // the sweep, counted
+	detail string    // what exactly was seen, once it is judged
+}
+
+// written is one acknowledged write.
+type written struct {
+	at         time.Time
+	nonce, sha string
 }
 
 func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
@@ -90,6 +115,7 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 			break
 		}
 		sr := &rec.Steps[i]
+		s.noteEvent(sr)
 		for j := range sr.Items {
 			o := &sr.Items[j]
 			if o.Item != item {
@@ -97,9 +123,11 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 			}
 			switch {
 			case sr.Verb == "write":
-				s.noteWrite(o)
+				s.noteWrite(sr, o)
 			case i == at.seq:
 				s.seen = o
+			default:
+				s.noteRead(sr, o)
 			}
 		}
 		if i == at.seq && sr.Error != "" {
@@ -109,13 +137,48 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 	if s.item.Seed {
 		s.noteSeed(p, at)
 	}
+	if len(s.sweep) > 0 {
+		s.kills = tally(s.item, s.sweep)
+	}
 	return s
 }
 
-func (s *sight) noteWrite(o *Observation) {
+// noteEvent takes note of what a step did to the item besides writing or
+// reading it.
+func (s *sight) noteEvent(sr *StepRecord) {
+	if sr.Verb != "write" && sr.Verb != "read" && sr.Verb != "wait" && s.event.IsZero() {
+		s.event = sr.Started
+	}
+	var mine []Crash
+	for _, c := range sr.Crashes {
+		if c.Item == s.item.Name {
+			mine = append(mine, c)
+		}
+	}
+	switch len(mine) {
+	case 0:
+	case 1:
+		s.crash = &mine[0]
+	default:
+		s.sweep, s.crash = append(s.sweep, mine...), nil
+	}
+}
+
+// noteRead: after a sweep there is no one write that what is seen later could
+// be held against. What the first look after it found is what counts then.
+func (s *sight) noteRead(sr *StepRecord, o *Observation) {
+	if sr.Verb == "read" && len(s.sweep) > 0 && o.Found != nil && o.Found.Present {
+		s.wrote, s.earlier = o, nil
+		s.writes, s.sweep, s.event = []written{{at: sr.Started, sha: o.Found.SHA256}}, nil, time.Time{}
+	}
+}
+
+func (s *sight) noteWrite(sr *StepRecord, o *Observation) {
 	s.attempts++
+	s.event, s.crash, s.sweep = time.Time{}, nil, nil
 	switch {
 	case o.Found != nil && o.Found.Present:
+		s.writes = append(s.writes, written{sr.Started, o.Nonce, o.Found.SHA256})
 		if s.wrote != nil {
 			s.earlier = append(s.earlier, s.wrote.Found.SHA256)
 		}
@@ -164,19 +227,38 @@ func (s *sight) outcome() (scenarios.Outcome, string) {
 	case s.wrote == nil:
 		return scenarios.Unknown, "its write failed"
 	case !s.seen.Found.Present:
-		return scenarios.Lost, s.withHost(s.nothing())
+		return scenarios.Lost, s.withHost(s.nothing()) + s.again()
+	case s.kills != nil:
+		return s.afterSweep()
+	case s.crash != nil:
+		return s.afterCrash()
 	case s.seen.Found.SHA256 == s.wrote.Found.SHA256:
 		if h := s.seen.Host; h != nil && h.Skipped == "" && !h.Present {
 			return scenarios.Changed, "the container sees it, but it is not on the host at " + h.Path
 		}
 		return scenarios.Survived, s.withHost(s.everything())
 	}
-	return scenarios.Changed, s.difference()
+	return scenarios.Changed, s.difference() + s.again()
+}
+
+// again says that a cache was made anew.
+func (s *sight) again() string {
+	switch r := s.rebuilt(); {
+	case r == nil:
+		return ""
+	case r.Error != nil:
+		return "; rebuilding it failed: " + r.Error.Text
+	default:
+		return "; rebuilt by itself in " + howLong(r.Took)
+	}
 }
 
 func (s *sight) nothing() string {
 	if s.item.Kind == scenarios.SQLite && s.wrote.Found.Rows > 0 {
 		return fmt.Sprintf("%s → none", rows(s.wrote.Found.Rows))
+	}
+	if s.item.Kind == scenarios.Transcript {
+		return turns(s.wrote.Found.Rows) + " → none"
 	}
 	if s.item.Kind == scenarios.Memory {
 		return "a new process knows nothing of it"
@@ -187,6 +269,12 @@ func (s *sight) nothing() string {
 func (s *sight) everything() string {
 	if s.item.Kind == scenarios.SQLite {
 		return rows(s.seen.Found.Rows)
+	}
+	if s.item.Kind == scenarios.Transcript {
+		return turns(s.seen.Found.Rows)
+	}
+	if s.item.Kind == scenarios.Health {
+		return s.seen.Found.Excerpt + ", as before"
 	}
 	if s.item.Kind == scenarios.Memory {
 		return "the value is there"
@@ -219,6 +307,10 @@ func (s *sight) difference() string {
 		}
 	}
 	switch {
+	case s.item.Kind == scenarios.Health:
+		return was.Excerpt + " → " + is.Excerpt
+	case s.item.Kind == scenarios.Transcript && is.Rows != was.Rows:
+		return fmt.Sprintf("%s → %d", turns(was.Rows), is.Rows)
 	case s.item.Kind == scenarios.SQLite && is.Rows != was.Rows:
 		return fmt.Sprintf("%s → %d", rows(was.Rows), is.Rows)
 	case is.Size == 0 && was.Size > 0:
@@ -238,6 +330,13 @@ func excerpt(text string) string {
 		line = string(r[:40]) + "…"
 	}
 	return fmt.Sprintf(": %q", line)
+}
+
+func turns(n int) string {
+	if n == 1 {
+		return "1 turn"
+	}
+	return fmt.Sprintf("%d turns", n)
 }
 
 func rows(n int) string {

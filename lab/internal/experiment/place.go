@@ -2,10 +2,10 @@ package experiment
 
 import "persistencelab/scenarios"
 
-// MountOf is the mount of c that an item's bytes lie in; nil for the memory
-// of process 1 and the container's own file system.
+// MountOf is the mount of c that an item's bytes lie in; nil for the
+// container's own file system and for what is on no disk.
 func MountOf(c scenarios.Container, it scenarios.Item) *scenarios.Mount {
-	if it.Kind == scenarios.Memory {
+	if !it.Kind.OnDisk() {
 		return nil
 	}
 	return mountOver(c, it.Path)

@@ -129,6 +129,11 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 				for _, name := range st.Items {
 					ps.Nonces[name] = o.Nonce()
 				}
+			case "crash":
+				ps.Nonces = map[string]string{}
+				for _, name := range st.Amid {
+					ps.Nonces[name] = o.Nonce()
+				}
 			case "read":
 				ps.Last = maps.Clone(last)
 			case "rename":
@@ -219,7 +224,7 @@ func (p *Plan) spec(c scenarios.Container) engine.ContainerSpec {
 		Labels: map[string]string{RunLabel: p.RunID},
 		Env:    c.Env, Hostname: c.Hostname, User: c.User,
 		ImageVolume: c.ImageVolume, ReadOnly: c.ReadOnly, ReadOnlyTmpfs: c.ReadOnlyTmpfs,
-		Remove: c.Remove, Restart: c.Restart,
+		Remove: c.Remove, Restart: c.Restart, Health: healthCommand(c.Health),
 	}
 	for _, m := range c.Mounts {
 		s.Mounts = append(s.Mounts, engine.Mount{
@@ -275,7 +280,7 @@ func (p *Plan) volumes() []scenarios.Volume {
 func wireItem(it scenarios.Item, nonce string) *wire.Item {
 	return &wire.Item{
 		Kind: string(it.Kind), Path: it.Path, Nonce: nonce,
-		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode),
+		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode), Persist: it.Persist, Work: it.Work,
 	}
 }
 

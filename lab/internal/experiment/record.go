@@ -43,7 +43,31 @@ type StepRecord struct {
 	Proof   *Proof        `json:"proof,omitempty"`
 	Others  []Proof       `json:"others,omitempty"` // of an event about several containers
 	Items   []Observation `json:"items,omitempty"`
+	Crashes []Crash       `json:"crashes,omitempty"` // crash during: every kill, in order
 }
+
+// Crash is one kill in the middle of a write, and what was there afterwards.
+// At a single point the container stays down: what is there then is seen by
+// the read that follows, and Found is nil.
+type Crash struct {
+	Item  string `json:"item"`
+	Nonce string `json:"nonce"` // what was being written
+	How   string `json:"how"`   // ByPodman or ByProbe
+	Point int    `json:"point"` // of Of, as they were asked for
+	Of    int    `json:"of"`
+
+	Where    *wire.Interrupted `json:"where,omitempty"` // where the write really was
+	Old      *wire.Found       `json:"old,omitempty"`   // what was there before; nil at a single point
+	Found    *wire.Found       `json:"found,omitempty"`
+	Error    *wire.Error       `json:"error,omitempty"`
+	ExitCode *int              `json:"exit_code,omitempty"` // of the container, where podman killed it
+}
+
+// Who sends the SIGKILL of a Crash.
+const (
+	ByPodman = "podman kill"                          // to the container: every process in it
+	ByProbe  = "SIGKILL from process 1 to the writer" // to the writing process; the container lives
+)
 
 // Proof is the evidence that an event really happened.
 type Proof struct {
@@ -75,6 +99,16 @@ type Observation struct {
 	Found *wire.Found `json:"found,omitempty"`
 	Error *wire.Error `json:"error,omitempty"`
 	Host  *HostLook   `json:"host,omitempty"`
+
+	Rebuilt *Rebuilt       `json:"rebuilt,omitempty"` // a cache that was not there, and rebuilds by itself
+	Health  *engine.Health `json:"health,omitempty"`  // a health item: Podman's answer; Found is made of its status
+}
+
+// Rebuilt is a cache made anew after it was found missing.
+type Rebuilt struct {
+	Took  time.Duration `json:"took_ns"` // as the probe measured it
+	Found *wire.Found   `json:"found,omitempty"`
+	Error *wire.Error   `json:"error,omitempty"`
 }
 
 // HostLook is the same place seen from outside the container.
@@ -105,7 +139,49 @@ type Verdict struct {
 	Judgement  Judgement         `json:"verdict"`
 	Detail     string            `json:"detail"` // what exactly: "3 rows → 1", "no such file"
 	Why        string            `json:"why"`    // one sentence
+
+	// Violation says how the outcome is more than the item's owner can do
+	// without; "" when it is not. The verdict is "violated" then, unless the
+	// scenario shows it on purpose.
+	Violation string `json:"violation,omitempty"`
+	Kills     *Kills `json:"kills,omitempty"` // a sweep of crashes: the outcome is the worst of them
 }
+
+// Kills counts what was found after each crash of a sweep.
+type Kills struct {
+	Kills     int `json:"kills"`
+	ByPodman  int `json:"by_podman"` // containers killed from outside; the rest: the writing process alone
+	New       int `json:"survived_new"`
+	Old       int `json:"survived_old"`
+	Torn      int `json:"torn"`
+	Lost      int `json:"lost"`
+	Forgotten int `json:"forgotten"` // acknowledged to somebody, and not there
+	Other     int `json:"other"`     // neither old nor new
+	Unknown   int `json:"unknown"`   // could not be looked at
+}
+
+// Decision is a row of the durability decision table: what the owner of an
+// item decided about it, and what was observed.
+type Decision struct {
+	Scenario       string        `json:"scenario"`
+	Variant        string        `json:"variant"`
+	Item           string        `json:"item"`
+	Data           string        `json:"data"`            // what it is: "3 rows in SQLite"
+	Where          string        `json:"where"`           // where it goes: path, and what that lies on
+	Rebuild        string        `json:"rebuild"`         // auto, by hand, "" for not said
+	RebuildTook    time.Duration `json:"rebuild_took_ns"` // measured; 0 when it was not rebuilt
+	AcceptableLoss string        `json:"acceptable_loss"` // none, all, a time like 1m; "" for not said
+	Observed       string        `json:"observed"`
+	Verdict        string        `json:"verdict"` // DecisionKept, DecisionViolated or "unknown"
+	Why            string        `json:"why,omitempty"`
+}
+
+// Verdicts of a Decision.
+const (
+	DecisionKept     = "kept"
+	DecisionViolated = "violated"
+	DecisionUnknown  = "unknown"
+)
 
 // Judgement says how an outcome relates to its expectation.
 type Judgement string
@@ -133,6 +209,10 @@ type Report struct {
 	Scenarios []ScenarioSummary `json:"scenarios"` // in the order they were asked for
 	Results   []Verdict         `json:"results"`   // scenario, variant, checkpoint, item order
 	Records   []Record          `json:"records"`   // one per variant run
+
+	// Decisions is the durability decision table: a row for each variant
+	// and item whose owner said what may be lost.
+	Decisions []Decision `json:"decisions,omitempty"`
 }
 
 // ScenarioSummary is what the table's heading needs of a scenario.

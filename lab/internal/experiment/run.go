@@ -525,7 +525,7 @@ func (r *runner) identity(on string) *Identity {
 func (r *runner) write(ctx context.Context, st PlannedStep, sr *StepRecord) error {
 	for _, name := range st.Items {
 		o := Observation{Item: name, Nonce: st.Nonces[name]}
-		err := r.ask(ctx, st.On, wire.Write, wireItem(r.plan.items[name], o.Nonce), &o)
+		err := r.put(ctx, st.On, name, &o)
 		sr.Items = append(sr.Items, o)
 		if err != nil {
 			return err
@@ -552,9 +552,10 @@ func (r *runner) read(ctx context.Context, st PlannedStep, sr *StepRecord) error
 	for _, name := range st.Items {
 		it := r.plan.items[name]
 		o := Observation{Item: name}
-		err := r.ask(ctx, st.On, wire.Read, wireItem(it, ""), &o)
+		err := r.get(ctx, st.On, it, &o)
 		if err == nil {
 			o.Host = r.lookFromHost(ctx, st.On, it)
+			err = r.remake(ctx, st, it, &o)
 		}
 		sr.Items = append(sr.Items, o)
 		if err != nil {

@@ -141,6 +141,9 @@ func (w *shellWriter) run(st PlannedStep) []string {
 	for i, m := range s.Mounts {
 		args = append(args, mountFlag(m.Kind, m.Source, m.Target, m.Subpath, m.Options, c.Mounts[i].Long)...)
 	}
+	if len(s.Health) > 0 {
+		args = append(args, "--health-cmd", quote(strings.Join(s.Health, " ")), "--health-interval", "disable", "--health-retries", "1")
+	}
 	for _, from := range s.VolumesFrom {
 		args = append(args, "--volumes-from", quote(from))
 	}
@@ -188,22 +191,37 @@ func (w *shellWriter) probe(st PlannedStep, verb string, nonces map[string]strin
 	var lines []string
 	for _, item := range st.Items {
 		it := w.plan.items[item]
+		if it.Kind == scenarios.Health {
+			lines = append(lines, fmt.Sprintf("%s healthcheck run %s && echo %s", w.shell.Podman, quote(st.name), quote(item+": healthy")))
+			continue
+		}
 		line := fmt.Sprintf("%s exec %s /probe %s %s %s %s", w.shell.Podman, quote(st.name), verb, quote(item), it.Kind, quote(it.Path))
 		if n := nonces[item]; n != "" {
 			line += " " + n
 		}
-		if it.Rows > 0 {
-			line += fmt.Sprintf(" --rows %d", it.Rows)
-		}
-		if it.Size > 0 {
-			line += fmt.Sprintf(" --size %d", it.Size)
-		}
-		if it.Mode != "" && it.Mode != scenarios.Plain {
-			line += " --mode " + string(it.Mode)
-		}
-		lines = append(lines, line)
+		lines = append(lines, line+itemFlags(it))
 	}
 	return lines
+}
+
+// itemFlags are the probe's flags for an item.
+func itemFlags(it scenarios.Item) string {
+	var flags strings.Builder
+	number := func(name string, n int) {
+		if n > 0 {
+			fmt.Fprintf(&flags, " --%s %d", name, n)
+		}
+	}
+	number("rows", it.Rows)
+	number("size", it.Size)
+	number("work", it.Work)
+	if it.Mode != "" && it.Mode != scenarios.Plain {
+		flags.WriteString(" --mode " + string(it.Mode))
+	}
+	if it.Persist == "after" {
+		flags.WriteString(" --persist after")
+	}
+	return flags.String()
 }
 
 // after are the lines that take away what the plan's other lines made.

@@ -26,6 +26,9 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 		return w.podman("kill", st.name)
 	},
 	"crash": func(w *shellWriter, st PlannedStep) []string {
+		if len(st.Amid) > 0 {
+			return w.crashAmid(st)
+		}
 		// A signal from the host: after `podman kill` no policy restarts it.
 		// To USR2 the probe leaves with code 3.
 		pid := fmt.Sprintf("$(%s container inspect --format '{{.State.Pid}}' %s)", w.shell.Podman, quote(st.name))

@@ -36,6 +36,8 @@ func PlaceOf(it scenarios.Item) string {
 		return "the memory of process 1"
 	case scenarios.SQLite:
 		return rows(max(it.Rows, 1)) + " in " + it.Path
+	case scenarios.Health:
+		return "podman healthcheck run " + it.Path
 	}
 	return it.Path
 }

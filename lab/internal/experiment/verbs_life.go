@@ -174,6 +174,9 @@ func (r *runner) revived(ctx context.Context, l *live, proof *Proof) error {
 // crash ends process 1 from the inside, which is what a restart policy
 // answers on every version (after `podman kill` 5.x does not).
 func (r *runner) crash(ctx context.Context, st PlannedStep, sr *StepRecord) error {
+	if len(st.Amid) > 0 {
+		return r.crashAmid(ctx, st, sr)
+	}
 	l := r.live[st.On]
 	before := r.identity(st.On)
 	sr.Proof = &Proof{Before: before}

@@ -20,13 +20,17 @@ const (
 	onHost      place = "the host's folder"
 	inTmpfs     place = "memory behind a path (tmpfs)"
 	inImage     place = "the mounted image"
+	inPodman    place = "the answer of podman healthcheck run"
 	inOverlay   place = "an overlay thrown away with the process"
 )
 
 // placeOf is the place of an item in a container.
 func placeOf(c scenarios.Container, it scenarios.Item) place {
-	if it.Kind == scenarios.Memory {
+	switch it.Kind {
+	case scenarios.Memory:
 		return inMemory
+	case scenarios.Health:
+		return inPodman
 	}
 	m := mountOver(c, it.Path)
 	if m == nil {
@@ -57,8 +61,14 @@ func placeOf(c scenarios.Container, it scenarios.Item) place {
 
 // why is one sentence for an outcome whose expectation gives no reason of its
 // own: where the bytes were, and what happened to that place.
-func why(p *Plan, at PlannedStep, item string, o scenarios.Outcome) string {
-	it, c := p.items[item], p.container(at.On)
+func why(p *Plan, at PlannedStep, s sight, o scenarios.Outcome) string {
+	it, c := s.item, p.container(at.On)
+	if text := whyHealth(c, s, o); text != "" {
+		return text
+	}
+	if text := whyCrash(s, o); text != "" {
+		return text
+	}
 	if it.Seed {
 		return whySeed(p, at, c, it, o)
 	}

@@ -34,6 +34,9 @@ func HTML(w io.Writer, r *experiment.Report, _ Options) error {
 		"remark":  func(v experiment.Verdict) string { return fold(remark(v)) },
 		"alarm":   alarm,
 		"skipped": func(v experiment.Verdict) bool { return v.Judgement == experiment.Skipped },
+		"heads":   func() []string { return decisionHeads },
+		"cells":   decisionCells,
+		"loud":    decisionLoud,
 		"plus":    func(a, b int) int { return a + b },
 	}).Parse(htmlPage)
 	if err != nil {

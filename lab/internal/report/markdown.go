@@ -65,6 +65,7 @@ func Markdown(w io.Writer, r *experiment.Report, _ Options) error {
 			}
 		}
 		b.WriteByte('\n')
+		mdDecisions(&b, t)
 	}
 
 	b.WriteString("| engine | |\n|---|---|\n")
@@ -78,6 +79,27 @@ func Markdown(w io.Writer, r *experiment.Report, _ Options) error {
 	fmt.Fprintf(&b, "| run | %s, %s |\n\n%s in %s\n", r.Started.UTC().Format("2006-01-02 15:04 MST"), md(r.Tool), Count(r), took(r.Took))
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// mdDecisions is the durability decision table.
+func mdDecisions(b *bytes.Buffer, t table) {
+	if len(t.Decisions) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "### What may be lost, and what was\n\n| variant | %s |\n%s|\n", strings.Join(decisionHeads, " | "), strings.Repeat("|---", 1+len(decisionHeads)))
+	for _, d := range t.Decisions {
+		fmt.Fprintf(b, "| %s |", md(d.Variant))
+		cells := decisionCells(d)
+		for i, c := range cells {
+			c = md(c)
+			if i == len(cells)-1 && decisionLoud(d) {
+				c = "**" + strings.ToUpper(d.Verdict) + "**" + strings.TrimPrefix(c, d.Verdict)
+			}
+			fmt.Fprintf(b, " %s |", c)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
 }
 
 // mdCell is a verdict's cell.

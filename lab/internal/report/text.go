@@ -120,6 +120,7 @@ func (p *printer) scenario(t table) {
 	for _, v := range t.Grid {
 		p.why(v, width)
 	}
+	p.decisions(t)
 	if p.Verbose {
 		p.details(t)
 	}

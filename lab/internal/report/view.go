@@ -14,7 +14,8 @@ import (
 // column per checkpoint. Text in it is as it came; writers escape it.
 type table struct {
 	experiment.ScenarioSummary
-	Grid []variant
+	Grid      []variant
+	Decisions []experiment.Decision
 }
 
 // variant is one variant's part of the table.
@@ -76,6 +77,10 @@ func tables(r *experiment.Report) []table {
 		k := key{rec.Scenario, rec.Variant}
 		records[k] = append(records[k], rec)
 		at(rec.Scenario).name(rec.Variant)
+	}
+	for _, d := range r.Decisions {
+		t := at(d.Scenario)
+		t.Decisions = append(t.Decisions, d)
 	}
 	for i := range ts {
 		t := &ts[i]
@@ -186,6 +191,12 @@ func notes(vs experiment.VariantSummary, results []experiment.Verdict) []note {
 			return v.Judgement == experiment.AsExpected && v.Expected != scenarios.Varies
 		})
 	}
+	add("KILLED", func(v experiment.Verdict) string {
+		if v.Kills == nil {
+			return ""
+		}
+		return v.Detail
+	}, func(experiment.Verdict) bool { return true })
 	add("SURPRISED", reason, judged(experiment.Surprised))
 	add("VIOLATED", reason, judged(experiment.Violated))
 	add("UNKNOWN", reason, func(v experiment.Verdict) bool { return judgement(v) == string(experiment.NotJudged) })
