@@ -116,7 +116,7 @@ func (g *gatherer) layer(ctx context.Context) Tree {
 // ignored are paths in the layer that Podman itself makes: places for mounts.
 func (g *gatherer) ignored() map[string]bool {
 	skip := map[string]bool{}
-	for _, p := range []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/mtab", "/run/.containerenv", "/run/secrets", "/dev", "/proc", "/sys"} {
+	for _, p := range []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/mtab", "/run/.containerenv", "/run/secrets", "/dev", "/proc", "/sys", "/etc", "/run"} {
 		skip[p] = true
 	}
 	for _, m := range g.h.Held {
