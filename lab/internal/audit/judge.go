@@ -229,16 +229,23 @@ func (j *judge) layer() {
 	}
 }
 
+// folder is what a volume would be mounted over: a database's log and lock lie
+// beside its file.
+func (fi *Finding) folder() string {
+	below := func(p string) bool { return strings.HasPrefix(p, strings.TrimSuffix(fi.Where, "/")+"/") }
+	if fi.What == Databases && !slices.ContainsFunc(fi.paths, below) {
+		return path.Dir(fi.Where)
+	}
+	return fi.Where
+}
+
 const layerText = "In the writable layer, which goes with the container."
 
 // rescue fills in the commands that bring a finding's data into a named
 // volume at the same place.
 func (j *judge) rescue(fi *Finding) {
 	h := &j.f.Holding
-	folder := fi.Where
-	if fi.What == Databases && fi.Files > 0 && !slices.ContainsFunc(fi.paths, func(p string) bool { return strings.HasPrefix(p, folder+"/") }) {
-		folder = path.Dir(folder) // a database's log and lock lie beside it
-	}
+	folder := fi.folder()
 	name := quote(h.Name)
 	switch {
 	case fi.What == Software:
@@ -310,17 +317,14 @@ func (j *judge) beside(fi *Finding) {
 	case Software, Logs, PackageCaches, ProcessFiles, Configuration, Caches:
 		return
 	}
-	dir := fi.Where
-	if fi.What == Databases {
-		dir = path.Dir(dir)
-	}
+	dir := fi.folder()
 	for _, m := range j.f.Holding.Held {
 		target := path.Clean(m.Target)
 		why := ""
 		switch {
 		case m.Anonymous && !slices.Contains(j.f.Holding.ImageVolumes, target):
 			continue
-		case slipOf(fi.Where, target), slipOf(dir, target):
+		case slipOf(dir, target):
 			why = "looks like a slip of " + target
 		case len(path.Base(target)) > 2 && path.Base(dir) == path.Base(target) && dir != target:
 			why = "has the name of " + target
