@@ -279,6 +279,9 @@ func (s *sight) everything() string {
 	if s.item.Kind == scenarios.Memory {
 		return "the value is there"
 	}
+	if s.item.Kind == scenarios.Fact {
+		return "the same: " + s.seen.Found.Excerpt
+	}
 	return fmt.Sprintf("%d bytes, byte for byte", s.seen.Found.Size)
 }
 
@@ -298,8 +301,17 @@ func (s *sight) withHost(detail string) string {
 // difference says how what is there differs from what was last written.
 func (s *sight) difference() string {
 	is, was := s.seen.Found, s.wrote.Found
-	if is.Torn != "" {
+	switch {
+	case s.item.Kind == scenarios.Fact:
+		return was.Excerpt + " → " + is.Excerpt
+	case is.Size == 0 && was.Size > 0:
+		return "empty"
+	case is.ZeroTail > 0:
+		return fmt.Sprintf("zero tail: the last %d of %d bytes are zero", is.ZeroTail, is.Size)
+	case is.Torn != "":
 		return "torn: " + is.Torn
+	case s.item.Kind == scenarios.SQLite && is.Rows != was.Rows:
+		return fmt.Sprintf("%s → %d", rows(was.Rows), is.Rows)
 	}
 	for _, d := range s.earlier {
 		if d == is.SHA256 {
@@ -311,10 +323,6 @@ func (s *sight) difference() string {
 		return was.Excerpt + " → " + is.Excerpt
 	case s.item.Kind == scenarios.Transcript && is.Rows != was.Rows:
 		return fmt.Sprintf("%s → %d", turns(was.Rows), is.Rows)
-	case s.item.Kind == scenarios.SQLite && is.Rows != was.Rows:
-		return fmt.Sprintf("%s → %d", rows(was.Rows), is.Rows)
-	case is.Size == 0 && was.Size > 0:
-		return "empty"
 	case is.Size < was.Size:
 		return fmt.Sprintf("shorter: %d of %d bytes", is.Size, was.Size)
 	}

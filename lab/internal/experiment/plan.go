@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"persistencelab/lab/engine"
+	"persistencelab/lab/internal/vm"
 	"persistencelab/probeimage/wire"
 	"persistencelab/scenarios"
 )
@@ -63,6 +64,9 @@ type PlanOptions struct {
 	Images ImageMaker
 	Nonce  func() string // fresh at every call
 	Podman Shell
+	// Kernel and Initrd are what virtual machines start from; only for the
+	// lines a person would type.
+	Kernel, Initrd string
 }
 
 // Shell is how the podman command is written on this host.
@@ -100,6 +104,9 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 	p.ownImages = changesImages(v.Steps)
 	extras := p.extras()
 	for i, c := range v.Containers {
+		if p.onMachine() {
+			break // it boots from no image
+		}
 		if p.images[c.Name], err = o.Images(extras[i]); err != nil {
 			return nil, fmt.Errorf("scenario %s, %s: the image of container %s: %w", s.Name, v.Name, c.Name, err)
 		}
@@ -122,7 +129,12 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 				ps.Nonces = map[string]string{}
 				for _, name := range st.Items {
 					ps.Nonces[name] = o.Nonce()
-					last[name] = ps.Nonces[name]
+					last[name] = repeated(ps.Nonces[name], st.Times)[max(st.Times, 1)-1]
+				}
+			case "power-cut":
+				ps.Nonces = map[string]string{}
+				if st.During != "" {
+					ps.Nonces[st.During] = o.Nonce()
 				}
 			case "edit":
 				ps.Nonces = map[string]string{}
@@ -146,11 +158,18 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 				}
 				ps.image = &img
 			}
-			ps.Commands = sh.lines(ps)
+			if p.onMachine() {
+				ps.Commands = p.machineLines(ps, o.Kernel, o.Initrd)
+			} else {
+				ps.Commands = sh.lines(ps)
+			}
 			p.Steps = append(p.Steps, ps)
 		}
 	}
 	p.cleanupLines = sh.after()
+	if p.onMachine() {
+		p.cleanupLines = []string{vm.CutLine, "cd - && rm -rf " + quote(p.Folder)}
+	}
 	return p, nil
 }
 
@@ -281,6 +300,7 @@ func wireItem(it scenarios.Item, nonce string) *wire.Item {
 	return &wire.Item{
 		Kind: string(it.Kind), Path: it.Path, Nonce: nonce,
 		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode), Persist: it.Persist, Work: it.Work,
+		Journal: it.Journal, Synchronous: it.Synchronous,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"persistencelab/lab/engine"
+	"persistencelab/lab/internal/vm"
 	"persistencelab/probeimage/wire"
 	"persistencelab/scenarios"
 )
@@ -28,6 +29,8 @@ type Record struct {
 	// request: it is to be given up, with its store.
 	Hung    string  `json:"hung,omitempty"`
 	Cleanup Cleanup `json:"cleanup"`
+	// Machine is what a virtual machine ran on; nil where none did.
+	Machine *vm.Facts `json:"machine,omitempty"`
 }
 
 // StepRecord is one step as it happened.
@@ -89,6 +92,8 @@ type Identity struct {
 	PID      int       `json:"pid,omitempty"`
 	Instance string    `json:"instance,omitempty"` // the probe's own random id: a new process has a new one
 	State    string    `json:"state,omitempty"`
+	BootID   string    `json:"boot_id,omitempty"`  // of a virtual machine
+	Hostname string    `json:"hostname,omitempty"` // of a virtual machine
 }
 
 // Observation is one item looked at once: after a write (the read-back), or

@@ -28,6 +28,8 @@ type Env struct {
 	// NoStore is why there is no store of the lab's own, for plans that
 	// need one and are run on an engine without.
 	NoStore string
+	// Machines gives virtual machines; nil where there are none.
+	Machines Machines
 }
 
 // grace is how long process 1 is given to leave before it is killed. The
@@ -55,9 +57,13 @@ func Run(ctx context.Context, eng engine.Engine, p *Plan, env Env) *Record {
 	case errors.As(err, &unsupported):
 		r.rec.Skipped = unsupported.Error()
 	case err != nil:
-		r.rec.Fault = err.Error()
+		r.rec.Fault = r.lastWords(err).Error()
 	}
-	r.cleanup(ctx)
+	if p.onMachine() {
+		r.cleanupMachine()
+	} else {
+		r.cleanup(ctx)
+	}
 	r.rec.Ended = env.Now()
 	return r.rec
 }
@@ -77,7 +83,11 @@ func (r *runner) steps(ctx context.Context) (err error) {
 	}()
 	work, cancel := outlive(ctx, settle)
 	defer cancel()
-	if err := r.prepare(work); err != nil {
+	prepare := r.prepare
+	if r.plan.onMachine() {
+		work, prepare = ctx, r.prepareMachine // killing it leaves nothing half-way
+	}
+	if err := prepare(work); err != nil {
 		return r.cause(ctx, err)
 	}
 	for _, st := range r.plan.Steps {
@@ -142,6 +152,7 @@ type runner struct {
 	// unanswered: a request went without an answer, so that the engine may
 	// be carrying it out yet.
 	unanswered bool
+	machine    *machineRun // of a plan about a virtual machine
 }
 
 // live is a container of the plan as it stands now.
@@ -189,13 +200,17 @@ func (r *runner) step(ctx, work context.Context, st PlannedStep) error {
 	if len(st.Commands) > 0 {
 		sr.Command = st.Commands[len(st.Commands)-1]
 	}
-	do, ok := verbs[st.Verb]
+	table := verbs
+	if r.plan.onMachine() {
+		table = machineVerbs
+	}
+	do, ok := table[st.Verb]
 	if !ok {
 		return &engine.UnsupportedError{What: "the step " + st.Verb, Needs: "a newer lab"}
 	}
 	err := do(r, work, st, &sr)
 	sr.Took = r.env.Now().Sub(sr.Started)
-	if err != nil && ctx.Err() == nil && refusal(err) {
+	if err != nil && ctx.Err() == nil && r.machine == nil && refusal(err) {
 		if sr.Proof == nil {
 			sr.Proof = &Proof{}
 		}
@@ -524,11 +539,13 @@ func (r *runner) identity(on string) *Identity {
 // write writes items, each with a fresh nonce, and reads each back at once.
 func (r *runner) write(ctx context.Context, st PlannedStep, sr *StepRecord) error {
 	for _, name := range st.Items {
-		o := Observation{Item: name, Nonce: st.Nonces[name]}
-		err := r.put(ctx, st.On, name, &o)
-		sr.Items = append(sr.Items, o)
-		if err != nil {
-			return err
+		for _, nonce := range repeated(st.Nonces[name], st.Times) {
+			o := Observation{Item: name, Nonce: nonce}
+			err := r.put(ctx, st.On, name, &o)
+			sr.Items = append(sr.Items, o)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

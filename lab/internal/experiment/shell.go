@@ -198,8 +198,15 @@ func (w *shellWriter) probe(st PlannedStep, verb string, nonces map[string]strin
 		line := fmt.Sprintf("%s exec %s /probe %s %s %s %s", w.shell.Podman, quote(st.name), verb, quote(item), it.Kind, quote(it.Path))
 		if n := nonces[item]; n != "" {
 			line += " " + n
+			if st.Times > 1 {
+				line += "-$i"
+			}
 		}
-		lines = append(lines, line+itemFlags(it))
+		line += itemFlags(it)
+		if st.Times > 1 {
+			line = fmt.Sprintf("for i in $(seq %d); do %s; done", st.Times, line)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -72,8 +72,11 @@ func why(p *Plan, at PlannedStep, s sight, o scenarios.Outcome) string {
 	if it.Seed {
 		return whySeed(p, at, c, it, o)
 	}
-	where := placeOf(c, it)
 	event := eventSince(p, at)
+	if p.onMachine() {
+		return machineWhy(machinePlace(c, it), event, o)
+	}
+	where := placeOf(c, it)
 	switch o {
 	case scenarios.Survived:
 		if event == "" {

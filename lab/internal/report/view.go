@@ -326,6 +326,9 @@ func facts(f engine.Facts) []fact {
 	if name == "podman" {
 		name = "Podman"
 	}
+	if f.Name == "qemu" {
+		return []fact{{"engine", strings.TrimSpace("QEMU " + f.Version)}, {"accelerator", f.Runtime}, {"kernel", f.Kernel}}
+	}
 	who := "rootful"
 	if f.Rootless {
 		who = "rootless"
