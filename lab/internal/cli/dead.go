@@ -240,6 +240,9 @@ func (d *deadRun) clear(ctx context.Context, env *Env, s *session) {
 		_ = d.removeFolders()
 		return
 	}
+	if s.engine == nil {
+		return // this run is of virtual machines only
+	}
 	if d.info.URL != s.info.URL && !(d.info.Service && s.info.Service) || !d.reached {
 		return
 	}

@@ -91,6 +91,7 @@ func runDoctor(ctx context.Context, env *Env, flags engineFlags) error {
 	if err := c.mounts(ctx, env, s); err != nil {
 		return err
 	}
+	c.machines(ctx, s)
 	if c.failed {
 		return &resultError{code: exitUnknown}
 	}

@@ -305,7 +305,7 @@ func (l *learnLab) Plans(s *scenarios.Scenario) ([]*experiment.Plan, error) {
 func (l *learnLab) Run(ctx context.Context, p *experiment.Plan, progress func(*experiment.Plan, experiment.PlannedStep)) *experiment.Record {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.opts.timeout, fmt.Errorf("it took longer than %s (--timeout)", l.opts.timeout))
 	defer cancel()
-	return l.session.carryOut(ctx, p, experiment.Env{Now: l.env.Now, Ledger: l.session.ledger, Progress: progress})
+	return l.session.carryOut(ctx, p, experiment.Env{Now: l.env.Now, Ledger: l.session.ledger, Progress: progress, Machines: l.session.machines})
 }
 
 // keyboard gives the keys pressed at a terminal: one at a time, or, with

@@ -172,7 +172,7 @@ type job struct {
 // observed until then. left is what could not be removed.
 func execute(ctx context.Context, env *Env, opts runOptions, list []*scenarios.Scenario) (_ *experiment.Report, left []string, _ error) {
 	started := env.Now()
-	s, err := openSession(ctx, env, opts.engineFlags)
+	s, err := openSessionFor(ctx, env, opts.engineFlags, list)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,7 +190,7 @@ func execute(ctx context.Context, env *Env, opts runOptions, list []*scenarios.S
 	}
 	runJobs(ctx, env, s, opts, jobs)
 	rep := &experiment.Report{
-		Version: experiment.ReportVersion, Tool: "lab " + version, Started: started, Engine: s.engine.Facts(),
+		Version: experiment.ReportVersion, Tool: "lab " + version, Started: started, Engine: s.facts(jobs),
 	}
 	for _, sc := range list {
 		rep.Scenarios = append(rep.Scenarios, experiment.Summarize(sc, plansOf(jobs, sc)))
@@ -217,8 +217,10 @@ func execute(ctx context.Context, env *Env, opts runOptions, list []*scenarios.S
 
 // planOptions are a session's part of a plan.
 func (s *session) planOptions(env *Env) experiment.PlanOptions {
+	kernel, initrd := machineFiles(env)
 	return experiment.PlanOptions{
 		RunID: s.id, Folder: s.folder, Images: s.images, Nonce: func() string { return env.Random(8) },
+		Kernel: kernel, Initrd: initrd,
 	}
 }
 
@@ -259,11 +261,13 @@ func runJobs(ctx context.Context, env *Env, s *session, opts runOptions, jobs []
 		go func() {
 			defer wg.Done()
 			for j := range next {
+				done := s.turn(ctx, j.plan)
 				pctx, cancel := context.WithTimeoutCause(ctx, opts.timeout, fmt.Errorf("it took longer than %s (--timeout)", opts.timeout))
 				j.record = s.carryOut(pctx, j.plan, experiment.Env{
-					Now: env.Now, Ledger: s.ledger, Progress: progress.step, Keep: opts.keep,
+					Now: env.Now, Ledger: s.ledger, Progress: progress.step, Keep: opts.keep, Machines: s.machines,
 				})
 				cancel()
+				done()
 				progress.done()
 			}
 		}()
@@ -277,7 +281,9 @@ func runJobs(ctx context.Context, env *Env, s *session, opts runOptions, jobs []
 
 // keepNote says how to look at what --keep left, and how to remove it.
 func keepNote(env *Env, s *session, jobs []*job) {
-	fmt.Fprintf(env.Stderr, "lab: kept: podman ps -a --filter label=%s=%s\n", experiment.RunLabel, s.id)
+	if s.engine != nil {
+		fmt.Fprintf(env.Stderr, "lab: kept: podman ps -a --filter label=%s=%s\n", experiment.RunLabel, s.id)
+	}
 	fmt.Fprintf(env.Stderr, "lab: kept: bind mounts and the run's ledger are in %s\n", s.folder)
 	fmt.Fprintf(env.Stderr, "lab: hint: lab clean   # removes all of it\n")
 }
@@ -293,7 +299,9 @@ func printPlans(env *Env, flags engineFlags, list []*scenarios.Scenario) error {
 		return err
 	}
 	id := env.Random(4)
+	kernel, initrd := machineFiles(env)
 	jobs, err := plans(list, experiment.PlanOptions{
+		Kernel: kernel, Initrd: initrd,
 		RunID: id, Folder: filepath.Join(state, "runs", id), Images: imageMaker(),
 		Nonce: func() string { return env.Random(8) }, Podman: experiment.NewShell(bindings.HostShell(dialed)),
 	})

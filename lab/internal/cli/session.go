@@ -70,9 +70,12 @@ type session struct {
 	lock   *os.File // held while the lab lives: a folder nobody holds is a dead run's
 	info   runInfo
 	ledger *experiment.Ledger
-	engine *bindings.Podman
+	engine *bindings.Podman // nil where no scenario is about containers
 	images experiment.ImageMaker
 	stores *stores
+
+	machines experiment.Machines
+	turns    chan struct{} // of virtual machines: one for each that may run
 }
 
 // runInfo is what a run's folder says of it, for whoever finds it. It is there
@@ -91,20 +94,10 @@ const infoFile = "run.json"
 // openSession makes the run's folder, clears away what dead runs left, and
 // reaches Podman.
 func openSession(ctx context.Context, env *Env, flags engineFlags) (*session, error) {
-	state, err := stateDir(env)
+	s, state, err := newSession(env)
 	if err != nil {
 		return nil, err
 	}
-	id := env.Random(4)
-	s := &session{env: env, id: id, folder: filepath.Join(state, "runs", id), images: imageMaker()}
-	if s.lock, err = makeRunFolder(s.folder); err != nil {
-		return nil, &folderError{err: err}
-	}
-	if s.ledger, err = experiment.OpenLedger(s.folder); err != nil {
-		s.discard()
-		return nil, &folderError{err: err}
-	}
-	env.quitting(s.ledger.Left)
 	if s.runDir, err = socketFolder(s.folder, s.ledger); err != nil {
 		s.discard()
 		return nil, err
@@ -114,7 +107,7 @@ func openSession(ctx context.Context, env *Env, flags engineFlags) (*session, er
 		s.discard()
 		return nil, err
 	}
-	opts.RunID, opts.Journal = id, s
+	opts.RunID, opts.Journal = s.id, s
 	if s.engine, err = bindings.Dial(ctx, opts); err != nil {
 		s.abandon()
 		return nil, err
@@ -122,6 +115,26 @@ func openSession(ctx context.Context, env *Env, flags engineFlags) (*session, er
 	s.stores = &stores{s: s, flags: flags}
 	clearDead(ctx, env, state, s)
 	return s, nil
+}
+
+// newSession makes the run's folder and ledger.
+func newSession(env *Env) (s *session, state string, err error) {
+	if state, err = stateDir(env); err != nil {
+		return nil, "", err
+	}
+	id := env.Random(4)
+	folder := filepath.Join(state, "runs", id)
+	s = &session{env: env, id: id, folder: folder, runDir: folder, images: imageMaker(), machines: newMachines(env),
+		turns: make(chan struct{}, runtime.NumCPU())}
+	if s.lock, err = makeRunFolder(s.folder); err != nil {
+		return nil, "", &folderError{err: err}
+	}
+	if s.ledger, err = experiment.OpenLedger(s.folder); err != nil {
+		s.discard()
+		return nil, "", &folderError{err: err}
+	}
+	env.quitting(s.ledger.Left)
+	return s, state, nil
 }
 
 // Reached implements bindings.Journal: from here on something may be made.
@@ -215,11 +228,13 @@ func (s *session) close(ctx context.Context, keep bool) (left []string) {
 		if err := s.writeInfo(); err != nil {
 			left = []string{err.Error()}
 		}
-	} else {
+	} else if s.engine != nil {
 		left = s.leaks(ctx)
 	}
-	left = append(left, s.stores.close(ctx)...)
-	_ = s.engine.Close()
+	if s.engine != nil {
+		left = append(left, s.stores.close(ctx)...)
+		_ = s.engine.Close()
+	}
 	_ = s.ledger.Close()
 	if keep || len(left) > 0 {
 		s.lock.Close()
