@@ -102,7 +102,8 @@
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width + 1) {
     faults.push(`the page is ${document.documentElement.scrollWidth} px wide in a window of ${width}`);
-    for (const e of all("body *")) if (shown(e) && e.getBoundingClientRect().right > width + 1) { say(e, "sticks out"); break; }
+    const rolls = (e) => e !== document.body && e.parentElement && (getComputedStyle(e.parentElement).overflowX !== "visible" || rolls(e.parentElement));
+    for (const e of all("body *")) if (shown(e) && !rolls(e) && e.getBoundingClientRect().right > width + 1) { say(e, "sticks out"); break; }
   }
   // What can be pressed is large enough to hit (WCAG 2.2: 24 px).
   for (const e of all("button, input:not([type=hidden]), summary, select")) {

@@ -245,4 +245,30 @@ type VariantSummary struct {
 	Name     string   `json:"name"`
 	Explain  string   `json:"explain,omitempty"`
 	Commands []string `json:"commands"` // the podman lines of its steps
+	// Containers are how its containers are built: what a picture shows.
+	Containers []ContainerSummary `json:"containers,omitempty"`
+}
+
+// ContainerSummary is what a container of a variant is made of.
+type ContainerSummary struct {
+	Name     string         `json:"name"`
+	ReadOnly bool           `json:"read_only,omitempty"` // it has no writable layer
+	Mounts   []MountSummary `json:"mounts,omitempty"`
+	Places   []PlaceSummary `json:"places,omitempty"` // of the items that are written or looked for in it
+}
+
+// MountSummary is storage from outside a container, at a path in it.
+type MountSummary struct {
+	Kind    string   `json:"kind"`             // a mount kind
+	Source  string   `json:"source,omitempty"` // the volume's or folder's name in the scenario, the image
+	Target  string   `json:"target"`
+	Options []string `json:"options,omitempty"`
+	From    string   `json:"from,omitempty"` // the container whose mount it is (--volumes-from)
+}
+
+// PlaceSummary is where an item's bytes lie in a container.
+type PlaceSummary struct {
+	Item   string `json:"item"`
+	Where  string `json:"where"`            // memory, layer or mount
+	Target string `json:"target,omitempty"` // of the mount
 }

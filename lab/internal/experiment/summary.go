@@ -17,7 +17,7 @@ func Summarize(s *scenarios.Scenario, plans []*Plan) ScenarioSummary {
 		sum.Items = append(sum.Items, ItemSummary{Name: it.Name, Kind: string(it.Kind), Place: PlaceOf(it)})
 	}
 	for _, p := range plans {
-		v := VariantSummary{Name: p.Variant.Name, Explain: strings.TrimSpace(p.Variant.Explain)}
+		v := VariantSummary{Name: p.Variant.Name, Explain: strings.TrimSpace(p.Variant.Explain), Containers: p.built()}
 		for _, st := range p.Steps {
 			v.Commands = append(v.Commands, st.Commands...)
 			if st.Label != "" && !slices.Contains(sum.Checkpoints, st.Label) {
