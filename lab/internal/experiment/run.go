@@ -400,10 +400,7 @@ func (r *runner) run(ctx context.Context, st PlannedStep, sr *StepRecord) error 
 	if err := r.eng.Start(ctx, l.id); err != nil {
 		return err
 	}
-	if err := r.join(ctx, l); err != nil {
-		return err
-	}
-	after, err := r.look(ctx, l)
+	after, err := r.greet(ctx, l)
 	sr.Proof.After = after
 	if before != nil && after != nil {
 		same := before.ImageID == after.ImageID
@@ -509,6 +506,28 @@ func (r *runner) join(ctx context.Context, l *live) error {
 	}
 	l.session = s
 	return nil
+}
+
+// greet opens a session with the probe in a container that has just been
+// started, and asks podman for the container's identity beside it.
+func (r *runner) greet(ctx context.Context, l *live) (*Identity, error) {
+	looked := make(chan error, 1)
+	who := &live{id: l.id}
+	go func() {
+		_, err := r.look(ctx, who)
+		looked <- err
+	}()
+	err := r.join(ctx, l)
+	if lerr := <-looked; err == nil {
+		err = lerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.who = who.who
+	l.who.Instance = l.session.hello.Instance
+	after := l.who
+	return &after, nil
 }
 
 // look inspects a container and gives its identity.

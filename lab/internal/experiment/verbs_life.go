@@ -152,10 +152,7 @@ func (r *runner) revive(ctx context.Context, st PlannedStep, sr *StepRecord, eve
 // revived joins a container in which a new process runs and proves that it is
 // the same container and another process.
 func (r *runner) revived(ctx context.Context, l *live, proof *Proof) error {
-	if err := r.join(ctx, l); err != nil {
-		return err
-	}
-	after, err := r.look(ctx, l)
+	after, err := r.greet(ctx, l)
 	if err != nil {
 		return err
 	}
