@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/containers/podman/v5/libpod/define"
@@ -124,6 +125,7 @@ func (p *Podman) imageVolumes(ctx context.Context, id string) ([]string, error) 
 	for target := range image.Config.Volumes {
 		list = append(list, path.Clean(target))
 	}
+	slices.Sort(list)
 	return list, nil
 }
 

@@ -139,6 +139,12 @@ func TestOneVolumeForAFolderAndAllBelow(t *testing.T) {
 	require.Len(t, made, 3, "%v", made)
 }
 
+// What is folded away claims no volume: data beside it keeps its commands.
+func TestFoldedFilesGetNoVolume(t *testing.T) {
+	a := Judge(facts("/app/__pycache__/a.pyc", "/app/x/__pycache__/b.pyc", "/app/data/state"), nil)
+	require.Equal(t, []string{"podman volume create web-data", "podman cp web:/app/data/. - | podman volume import web-data -"}, a.script())
+}
+
 func TestPolicy(t *testing.T) {
 	policy := func(data string) []scenarios.Item {
 		items, err := scenarios.ParsePolicy("p.yaml", []byte("data:\n"+data))

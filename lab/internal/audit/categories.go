@@ -145,7 +145,7 @@ func bare(name string) string {
 // databaseMarks are files by which a folder is known to be one database: all
 // below it belongs together.
 var databaseMarks = map[string]bool{
-	"PG_VERSION": true, "ibdata1": true, "WiredTiger": true, "CURRENT": true, "etcd": true, "data.mdb": true,
+	"PG_VERSION": true, "ibdata1": true, "WiredTiger": true, "CURRENT": true, "data.mdb": true,
 }
 
 // sideFiles are what SQLite keeps beside a database.

@@ -110,7 +110,6 @@ type judge struct {
 func (j *judge) add(fi Finding) {
 	fi.Word = fi.Outcome.String()
 	if fi.What.folded() {
-		fi.Fix, fi.mount, fi.drop = nil, "", ""
 		j.a.Folded = append(j.a.Folded, fi)
 		return
 	}
@@ -219,7 +218,9 @@ func (j *judge) layer() {
 		fi.Storage, fi.Outcome, fi.LostBy = Layer, scenarios.Lost, j.goesBy()
 		fi.Text = layerText
 		j.beside(&fi)
-		j.rescue(&fi)
+		if !fi.What.folded() {
+			j.rescue(&fi)
+		}
 		j.add(fi)
 	}
 	if n := len(t.Deleted); n > 0 {
@@ -260,6 +261,9 @@ func (j *judge) rescue(fi *Finding) {
 	case j.names.covered(folder):
 		fi.Text += " The commands for the folder above it bring it along."
 	default:
+		if fi.What == Caches {
+			fi.Text += " A cache is safe to lose only if it fills itself again without you: if it does, say so in a policy (rebuild: auto)."
+		}
 		if fi.What == Databases && j.running() {
 			j.quiet(fi)
 		}
@@ -474,6 +478,7 @@ func (j *judge) goingMount(base Finding, lostBy []string, text string) {
 	for _, g := range groups(t) {
 		g.Storage, g.Source, g.Outcome, g.LostBy, g.Text = base.Storage, base.Source, scenarios.Lost, lostBy, text
 		switch {
+		case g.What.folded():
 		case base.Storage == Overlay, base.Where == "/dev/shm":
 			g.Fix = []string{"podman cp " + quote(j.f.Holding.Name+":"+base.Where+"/.") + " ."}
 		default:
@@ -542,6 +547,11 @@ func (j *judge) notes() {
 	case "", "no":
 	default:
 		note("Its restart policy is %s: after a crash the same container starts again and keeps its writable layer. That it survives restarts is no proof that its data is safe.", h.RestartPolicy)
+	}
+	for _, target := range h.ImageVolumes {
+		if _, tmpfs := h.Tmpfs[target]; !tmpfs && !j.mounted(target) {
+			note("The image says VOLUME %s, and nothing is mounted there (--image-volume ignore): what is written there is in the writable layer.", target)
+		}
 	}
 	if h.ReadOnly {
 		note("Its root is read-only: nothing but its mounts can have been written to.")

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -355,6 +356,14 @@ func (b *bench) check(x box) {
 	}
 }
 
+// busyFor is the processor time this process has used.
+func busyFor(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // goneSoon waits for a container to be removed by others.
 func (b *bench) goneSoon(name string) bool {
 	for range 250 {
@@ -369,9 +378,9 @@ func (b *bench) goneSoon(name string) bool {
 // TestManyFiles audits a container with a hundred thousand changed files.
 // Unpacking them takes Podman far longer than the audit.
 func TestManyFiles(t *testing.T) {
-	files, most := 4_000, 3*time.Second
+	files, most := 4_000, time.Second
 	if enginetest.Long() {
-		files, most = 100_000, 10*time.Second
+		files, most = 100_000, 6*time.Second
 	}
 	enginetest.Each(t, func(t *testing.T, target enginetest.Target) {
 		b := newBench(t, target)
@@ -392,13 +401,14 @@ func TestManyFiles(t *testing.T) {
 		require.NoError(t, w.Close())
 		b.rest("PUT", "/containers/"+name+"/archive?path="+url.QueryEscape("/"), &archive)
 
-		began := time.Now()
+		began, busy := time.Now(), busyFor(t)
 		f, err := Gather(t.Context(), b.Podman, name, time.Now())
 		require.NoError(t, err)
 		a := Judge(f, nil)
-		took := time.Since(began)
-		t.Logf("%d files audited in %s", files, took)
-		require.Less(t, took, most)
+		busy = busyFor(t) - busy
+		t.Logf("%d files audited in %s, %s of processor time", files, time.Since(began), busy)
+		// Processor time, for other tests share the machine.
+		require.Less(t, busy, most)
 		require.Equal(t, files+1, a.LostFiles)
 		require.Equal(t, "/var/lib/app/app.db", a.Findings[0].Where, "what hurts comes first")
 		require.LessOrEqual(t, len(a.Findings), 3, "the rest is one line")
