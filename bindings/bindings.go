@@ -60,8 +60,12 @@ var _ engine.Engine = (*Podman)(nil)
 // its socket, rootless, on a slow disk, takes seconds.
 const answerTime = 20 * time.Second
 
-// connect opens a connection to the service at t. It does not retry.
-func connect(ctx context.Context, t target) (*Podman, error) {
+// connect opens a connection to the service at t. It does not retry. patience,
+// when not 0, takes the place of answerTime.
+func connect(ctx context.Context, t target, patience time.Duration) (*Podman, error) {
+	if patience == 0 {
+		patience = answerTime
+	}
 	type answer struct {
 		conn context.Context
 		err  error
@@ -77,14 +81,17 @@ func connect(ctx context.Context, t target) (*Podman, error) {
 		})
 		answers <- answer{conn, err}
 	}()
-	deadline := time.NewTimer(answerTime)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	var conn context.Context
 	select {
 	case a := <-answers:
 		if a.err != nil {
 			abandon()
-			return nil, &engine.UnreachableError{URL: t.url, Err: kernelWords(a.err)}
+			if answered(a.err) {
+				return nil, &ForeignError{URL: t.url, Err: lastWords(a.err)}
+			}
+			return nil, &engine.UnreachableError{URL: t.url, Asked: t.asked, Err: kernelWords(a.err)}
 		}
 		conn = a.conn
 	case <-ctx.Done():
@@ -92,12 +99,16 @@ func connect(ctx context.Context, t target) (*Podman, error) {
 		return nil, context.Cause(ctx)
 	case <-deadline.C:
 		abandon()
-		return nil, &engine.UnreachableError{URL: t.url, Err: &SilentError{After: answerTime}}
+		return nil, &engine.UnreachableError{URL: t.url, Asked: t.asked, Err: &SilentError{After: patience}}
 	}
 	p := &Podman{conn: conn, hangUp: abandon, url: t.url, factsDone: make(chan struct{})}
 	p.remote = t.machine || !strings.HasPrefix(t.url, "unix:")
 	if v := podman.ServiceVersion(conn); v != nil {
 		p.version = *v
+	}
+	if p.version.EQ(semver.Version{}) { // the bindings only warn of it
+		abandon()
+		return nil, &ForeignError{URL: t.url, Err: errors.New("it tells no version of Podman's interface")}
 	}
 	return p, nil
 }
@@ -107,6 +118,36 @@ type SilentError struct{ After time.Duration }
 
 func (e *SilentError) Error() string {
 	return fmt.Sprintf("something listens there, but gave no answer within %s", e.After)
+}
+
+// ForeignError: something answers there, but no Podman that the lab can speak
+// with: Podman's client needs a service of 4.0 or later.
+type ForeignError struct {
+	URL string
+	Err error
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("what answers at %s is no podman 4.0 or later: %v", e.URL, e.Err)
+}
+func (e *ForeignError) Unwrap() error { return e.Err }
+
+// answered tells an answer of the wrong kind from no answer.
+func answered(err error) bool {
+	var urlErr *url.Error
+	var opErr *net.OpError
+	return !errors.As(err, &urlErr) && !errors.As(err, &opErr) && !errors.Is(err, io.EOF)
+}
+
+// lastWords is the innermost error: without the client's wrapping.
+func lastWords(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
 }
 
 // sendLogs sends what Podman's client logs to w; nil discards it. Its

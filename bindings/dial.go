@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"go.podman.io/common/pkg/config"
 
@@ -45,6 +47,10 @@ type Options struct {
 	// is run, so that nothing is learned of whether containers start here,
 	// and nothing is remembered.
 	LookOnly bool
+
+	// Patience is how long a service is given for its first answer; 0 for
+	// the time a service started by its socket needs on a slow disk.
+	Patience time.Duration
 
 	Log io.Writer // what Podman's client logs; nil to drop it
 }
@@ -94,6 +100,9 @@ func Dial(ctx context.Context, opts Options) (*Podman, error) {
 		return nil, err
 	}
 	if t.url != "" {
+		if err := t.check(); err != nil {
+			return nil, err
+		}
 		return connectFound(ctx, t, opts)
 	}
 	for _, path := range localSockets(opts) {
@@ -104,7 +113,8 @@ func Dial(ctx context.Context, opts Options) (*Podman, error) {
 		// the next place, or a service of our own, does as well.
 		p, err := connectFound(ctx, target{url: "unix://" + path}, opts)
 		var down *engine.UnreachableError
-		if errors.As(err, &down) {
+		var foreign *ForeignError
+		if errors.As(err, &down) || errors.As(err, &foreign) {
 			continue
 		}
 		return p, err
@@ -122,7 +132,7 @@ func (o *Options) reached(p *Podman) error {
 // connectFound connects to somebody else's service and learns what it takes
 // for containers to start there.
 func connectFound(ctx context.Context, t target, opts Options) (*Podman, error) {
-	p, err := connect(ctx, t)
+	p, err := connect(ctx, t, opts.Patience)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +170,33 @@ func asked(opts Options) (target, error) {
 	return defaultConnection()
 }
 
+// AddressError: what the user asked for is no place where a service can be.
+type AddressError struct {
+	Asked string // --url, --connection, CONTAINER_HOST, …
+	Value string
+	Err   error
+}
+
+func (e *AddressError) Error() string { return fmt.Sprintf("%s %q: %v", e.Asked, e.Value, e.Err) }
+func (e *AddressError) Unwrap() error { return e.Err }
+
+// check finds what can't be an address before anything is tried.
+func (t target) check() error {
+	u, err := url.Parse(t.url)
+	switch {
+	case err != nil:
+		err = lastWords(err)
+	case u.Scheme == "unix" && u.Host+u.Path == "", u.Scheme == "tcp" && u.Host == "", u.Scheme == "ssh" && u.Host == "":
+		err = errors.New("it names no place")
+	case u.Scheme != "unix" && u.Scheme != "tcp" && u.Scheme != "ssh":
+		err = errors.New("it begins with none of unix://, ssh:// and tcp://")
+	}
+	if err != nil {
+		return &AddressError{Asked: t.asked, Value: t.url, Err: err}
+	}
+	return nil
+}
+
 func namedConnection(name, asked string) (target, error) {
 	conf, err := config.New(nil)
 	if err != nil {
@@ -167,7 +204,7 @@ func namedConnection(name, asked string) (target, error) {
 	}
 	c, err := conf.GetConnection(name, false)
 	if err != nil {
-		return target{}, fmt.Errorf("%s: %w (see `podman system connection ls`)", asked, err)
+		return target{}, &AddressError{Asked: asked, Value: name, Err: errors.New("no connection of that name")}
 	}
 	return target{url: c.URI, identity: c.Identity, machine: c.IsMachine, asked: asked}, nil
 }

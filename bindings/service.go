@@ -111,7 +111,7 @@ func (s *service) connect(ctx context.Context, h *host) (*Podman, error) {
 	defer deadline.Stop()
 	for {
 		if _, err := os.Stat(s.socket); err == nil {
-			p, err := connect(ctx, target{url: "unix://" + s.socket})
+			p, err := connect(ctx, target{url: "unix://" + s.socket}, 0)
 			if err == nil {
 				p.service, p.host, p.adjusted = s, h, h.notes()
 				return p, nil

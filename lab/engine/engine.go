@@ -43,9 +43,11 @@ type Engine interface {
 	// Create makes a container and gives its full id. Volumes the spec
 	// names and the engine does not have are made by the engine.
 	Create(ctx context.Context, spec ContainerSpec) (id string, err error)
-	// Attach joins stdin and stdout of process 1. On a created container it
-	// returns once the stream stands, before the process exists. Reading
-	// ends with io.EOF when the process has ended.
+	// Attach joins stdin and stdout of process 1. Once for each process:
+	// with the stream its stdin is closed, and to another one nothing
+	// answers. On a created container it returns once the stream stands,
+	// before the process exists. Reading ends with io.EOF when the process
+	// has ended.
 	Attach(ctx context.Context, nameOrID string) (io.ReadWriteCloser, error)
 	Start(ctx context.Context, nameOrID string) error
 	// Stop asks process 1 to leave and kills it after grace.
@@ -246,8 +248,9 @@ func (e *InUseError) Unwrap() error { return e.Err }
 // UnreachableError: no answer from the engine. What it was asked about is
 // unknown.
 type UnreachableError struct {
-	URL string
-	Err error
+	URL   string
+	Asked string // how it was asked for: --url, CONTAINER_HOST, …; "" when the lab looked by itself
+	Err   error
 }
 
 func (e *UnreachableError) Error() string {

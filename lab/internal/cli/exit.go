@@ -68,6 +68,8 @@ func finish(env *Env, ctx context.Context, err error) int {
 		faults      scenarios.Errors
 		folder      *folderError
 		absent      *bindings.NotInstalledError
+		address     *bindings.AddressError
+		foreign     *bindings.ForeignError
 		refused     *bindings.RefusedError
 		down        *engine.UnreachableError
 	)
@@ -95,6 +97,10 @@ func finish(env *Env, ctx context.Context, err error) int {
 		hint = "set LAB_STATE_DIR to a folder you may write to, with room in it"
 	case errors.As(err, &absent):
 		hint = "install podman with your system's package manager, or name a service with --url (`lab doctor` says more)"
+	case errors.As(err, &address):
+		code, hint = exitUsage, addressHint(address)
+	case errors.As(err, &foreign):
+		hint = "podman --remote --url " + foreign.URL + " version   # what is it?"
 	case errors.As(err, &refused):
 		hint = refused.Hint
 	case errors.As(err, &down):
@@ -107,19 +113,44 @@ func finish(env *Env, ctx context.Context, err error) int {
 	return code
 }
 
+// addressHint is what to type instead of an address that can't be one.
+func addressHint(e *bindings.AddressError) string {
+	switch {
+	case e.Asked == "--url":
+		return "--url unix:///run/podman/podman.sock"
+	case e.Asked == "CONTAINER_HOST":
+		return "unset CONTAINER_HOST   # or: export CONTAINER_HOST=unix:///run/podman/podman.sock"
+	}
+	return "podman system connection ls"
+}
+
 // unreachableHint is what to type for each way in which a service does not
 // answer.
 func unreachableHint(down *engine.UnreachableError) string {
-	path := strings.TrimPrefix(down.URL, "unix://")
+	start := "podman system service --time=0 " + down.URL
+	var silent *bindings.SilentError
 	switch {
-	case errors.Is(down.Err, syscall.ENOENT):
-		return "no socket is there; start one: podman system service --time=0 " + down.URL
-	case errors.Is(down.Err, syscall.ECONNREFUSED):
-		return "a socket is there but nobody listens; start one: podman system service --time=0 " + down.URL
-	case errors.Is(down.Err, syscall.EACCES):
-		return "you may not use " + path + "; leave out --url to use a service of your own"
 	case strings.HasPrefix(down.URL, "ssh://"):
 		return "try the same by hand: ssh " + strings.TrimPrefix(down.URL, "ssh://")
+	case errors.Is(down.Err, syscall.ENOENT):
+		return start + "   # no socket is there; " + without(down)
+	case errors.Is(down.Err, syscall.ECONNREFUSED):
+		return start + "   # nobody listens there; " + without(down)
+	case errors.Is(down.Err, syscall.EACCES), errors.Is(down.Err, syscall.EPERM):
+		return "ls -l " + strings.TrimPrefix(down.URL, "unix://") + "   # you may not use it; " + without(down)
+	case errors.As(down.Err, &silent):
+		return "restart what listens there: systemctl restart podman.socket podman; " + without(down)
 	}
 	return "lab doctor"
+}
+
+// without is how to do without the service that was asked for.
+func without(down *engine.UnreachableError) string {
+	switch {
+	case strings.HasPrefix(down.Asked, "CONTAINER_"):
+		return "or unset " + down.Asked + ": the lab starts a service of its own"
+	case strings.HasPrefix(down.Asked, "--"):
+		return "or leave out " + down.Asked + ": the lab starts a service of its own"
+	}
+	return "or look at podman system connection ls"
 }

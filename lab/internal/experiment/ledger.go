@@ -1,7 +1,7 @@
 package experiment
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,11 +38,16 @@ func OpenLedger(folder string) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := readLedger(f.Name())
+	made, torn, err := readLedger(f.Name())
+	if err == nil && torn {
+		_, err = f.WriteString("\n") // so that the next line is whole
+	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
+	made = left(made)
+	slices.Reverse(made)
 	return &Ledger{file: f, made: made}, nil
 }
 
@@ -91,31 +96,23 @@ func (l *Ledger) Close() error { return l.file.Close() }
 // newest first. A last line cut short by the kill is skipped: what it would
 // have announced was not made yet.
 func ReadLedger(folder string) ([]Made, error) {
-	made, err := readLedger(filepath.Join(folder, LedgerFile))
+	made, _, err := readLedger(filepath.Join(folder, LedgerFile))
 	return left(made), err
 }
 
-func readLedger(file string) ([]Made, error) {
-	f, err := os.Open(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+// readLedger gives every line, and whether the last one was cut short.
+func readLedger(file string) (made []Made, torn bool, err error) {
+	b, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, false, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var made []Made
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
+	for line := range bytes.Lines(b) {
 		var m Made
-		if json.Unmarshal(lines.Bytes(), &m) == nil && m.Kind != "" {
+		if json.Unmarshal(line, &m) == nil && m.Kind != "" {
 			made = append(made, m)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return made, nil
+	return made, len(b) > 0 && b[len(b)-1] != '\n', nil
 }
 
 func left(made []Made) []Made {
