@@ -172,10 +172,10 @@ variants:
 		{"removed", "volume", scenarios.Survived, inVolume, "rm and run"},
 		{"removed", "inner", scenarios.Survived, onHost, "rm and run"},
 	} {
-		got := why(p, read[c.at], c.item, c.outcome)
+		got := why(p, read[c.at], sight{item: p.items[c.item]}, c.outcome)
 		require.Contains(t, got, string(c.place))
 		require.Contains(t, got, c.event)
 		require.NotContains(t, got, "\n")
 	}
-	require.NotContains(t, strings.ToLower(why(p, read["removed"], "layer", scenarios.Unknown)), "lost")
+	require.NotContains(t, strings.ToLower(why(p, read["removed"], sight{item: p.items["layer"]}, scenarios.Unknown)), "lost")
 }
