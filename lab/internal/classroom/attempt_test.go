@@ -166,6 +166,31 @@ func TestAFieldOfALaterLabIsPassedOver(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Whatever is in a file, reading it ends in an attempt that holds together or
+// in a FileError.
+func FuzzDecode(f *testing.F) {
+	b, err := attempt().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"kind":"persistencelab attempt","version":1,"rounds":[{"answers":[{"predicted":"x"}]}],"digest":"sha256:"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := Decode(b)
+		var bad *FileError
+		if err != nil {
+			if !errors.As(err, &bad) || bad.Reason == "" {
+				t.Fatalf("%v is no FileError", err)
+			}
+			return
+		}
+		Make([]*Attempt{a})
+		if _, err := Decode(encode(t, a)); err != nil {
+			t.Fatalf("what was read can't be written and read again: %v", err)
+		}
+	})
+}
+
 func TestNames(t *testing.T) {
 	require.Regexp(t, `^[a-z]+-[a-z]+-[0-9a-f]{4}$`, Nickname(func(int) string { return "00ff3f2a" }))
 	name, err := CleanName("  Åsa   Öberg ")

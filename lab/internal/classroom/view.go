@@ -132,7 +132,10 @@ func (t *Table) learnerPart(v View) part {
 	if v.Reveal {
 		p.Columns = []string{"learner", "done", "right", "right again", "wrong and sure", "by scenario"}
 	}
-	hidden := false
+	hidden, twice := false, 0
+	for i := range t.Learners {
+		twice += min(1, t.Learners[i].Total.Twice)
+	}
 	for _, l := range t.inOrder(v) {
 		done := fmt.Sprintf("%d of %d", len(l.Scenarios), len(t.Scenarios))
 		all := l.Total
@@ -168,10 +171,6 @@ func (t *Table) learnerPart(v View) part {
 			}
 		}
 		again := "-"
-		twice := 0
-		for i := range t.Learners {
-			twice += min(1, t.Learners[i].Total.Twice)
-		}
 		switch {
 		case known.Twice > 0 && v.few(twice):
 			again = hiddenCell

@@ -358,6 +358,7 @@ func TestAnAnswersFileIsCheckedBeforeAnythingRuns(t *testing.T) {
 		"version: 1\nanswers:\n  three-mounts: {predict: gone}\n":                `"gone" is no prediction`,
 		"version: 1\nanswers:\n  three-mounts: {predict: lost, seen: nothing}\n": `"nothing" can't be seen`,
 		"version: 1\nanswers:\n  three-mounts: {predicts: lost}\n":               "predicts not found",
+		"version: 1\nanswers:\n  three-mounts: {predict: lost, hints: -1}\n":     "hints must be 0 to",
 		"version: 2\nanswers:\n  three-mounts: {predict: lost}\n":                "version must be 1",
 		"":                                   "version must be 1",
 		"version: 1\nanswers: &a\n  x: *a\n": "anchors and aliases",

@@ -97,6 +97,9 @@ func (a *Answers) Check(list []*scenarios.Scenario) error {
 		if !ok || mine.Skip {
 			continue
 		}
+		if mine.Hints < 0 || mine.Hints > len(Hints(s)) {
+			return &AnswersError{a.file, fmt.Sprintf("%s: hints must be 0 to %d", s.Name, len(Hints(s)))}
+		}
 		for _, q := range Questions(s) {
 			keys, err := a.predictKeys(s.Name, q)
 			if err != nil {

@@ -34,7 +34,7 @@ func outcomeOf(key rune, choices []scenarios.Outcome) (scenarios.Outcome, bool) 
 func (t *Tutor) predict(ctx context.Context, s *scenarios.Scenario, plans []*experiment.Plan, qs []classroom.Question) (*classroom.Round, error) {
 	c := &t.Console
 	d := t.Progress.Draft
-	if d == nil || d.Scenario != s.Name || d.Hash != s.Hash {
+	if d == nil || d.Scenario != s.Name || d.Hash != s.Hash || !d.fits(qs) {
 		d = &Draft{Scenario: s.Name, Hash: s.Hash}
 	}
 	if n := len(d.Answers); n > 0 {
@@ -80,6 +80,20 @@ func (t *Tutor) predict(ctx context.Context, s *scenarios.Scenario, plans []*exp
 			}
 		}
 	}
+}
+
+// fits: the answers are to these questions, in order; another lab may ask
+// others.
+func (d *Draft) fits(qs []classroom.Question) bool {
+	if len(d.Answers) > len(qs) {
+		return false
+	}
+	for i, a := range d.Answers {
+		if a.Question != qs[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // key is one key of the prediction.

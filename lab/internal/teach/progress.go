@@ -40,7 +40,7 @@ type Draft struct {
 // anonymous learner, or of the one with this name. damaged is where a file
 // that could not be read was put aside; "" for none.
 func LoadProgress(dir, name string, random func(n int) string) (p *Progress, damaged string, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("the folder for your progress: %w", err)
 	}
 	file, learner := filepath.Join(dir, "progress.json"), name

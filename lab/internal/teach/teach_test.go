@@ -235,6 +235,24 @@ func TestProgressThatCannotBeReadIsPutAside(t *testing.T) {
 	require.Empty(t, fresh.Done)
 }
 
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte("version: 1\nanswers:\n  three-mounts: {predict: lost sure, seen: as shown, hints: 1}\n"))
+	f.Add([]byte("version: 1\nanswers:\n  three-mounts: {predict: {no mount: {after rm and run: {note: lost}}}}\n"))
+	s, err := scenarios.Find("three-mounts")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		a, err := ParseAnswers("a.yaml", src)
+		if err == nil {
+			err = a.Check([]*scenarios.Scenario{s})
+		}
+		if bad := new(AnswersError); err != nil && !errors.As(err, &bad) {
+			t.Fatalf("%v is no AnswersError", err)
+		}
+	})
+}
+
 func TestCommandsCanBeCopied(t *testing.T) {
 	var out strings.Builder
 	c := Console{Look: Look{Width: 40}, Out: &out}
