@@ -83,21 +83,6 @@ func tooMany(w http.ResponseWriter, wait time.Duration) *Refusal {
 	return refuse(TooMany, "too many requests: try again in %d s", seconds)
 }
 
-// guess carries out what may be an attempt to guess: a failure costs a token,
-// and without one nothing is tried.
-func (b *Board) guess(w http.ResponseWriter, r *http.Request, try func() error) error {
-	who := addressOf(r)
-	if wait, yes := b.guesses.empty(who); yes {
-		return tooMany(w, wait)
-	}
-	err := try()
-	var no *Refusal
-	if errors.As(err, &no) && (no.Code == WrongCode || no.Code == NotTeacher) {
-		b.guesses.take(who)
-	}
-	return err
-}
-
 func (b *Board) apiJoin(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Code string `json:"code"`
@@ -113,10 +98,19 @@ func (b *Board) apiJoin(w http.ResponseWriter, r *http.Request) {
 	reply(w, b.View())
 }
 
+// join lets a learner in. A wrong code costs a token, and without one none is
+// looked at: a code is short enough to be read from a wall.
 func (b *Board) join(w http.ResponseWriter, r *http.Request, code string, j joining) error {
-	return b.guess(w, r, func() error {
-		return b.store.do(func(st *state) ([]event, error) { return st.join(code, j, b.opts.Seats) })
-	})
+	who := addressOf(r)
+	if wait, yes := b.guesses.empty(who); yes {
+		return tooMany(w, wait)
+	}
+	err := b.store.do(func(st *state) ([]event, error) { return st.join(code, j, b.opts.Seats) })
+	var no *Refusal
+	if errors.As(err, &no) && no.Code == WrongCode {
+		b.guesses.take(who)
+	}
+	return err
 }
 
 func (b *Board) apiBoard(w http.ResponseWriter, r *http.Request) {

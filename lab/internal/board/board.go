@@ -38,7 +38,7 @@ type Board struct {
 	watchers map[chan Pulse]string // of events, with whose they are
 	quit     chan struct{}         // closed: watchers go
 
-	guesses  *limiter // wrong codes and secrets, by address
+	guesses  *limiter // wrong codes, by address
 	requests *limiter // of anybody, by address: a whole class may share one
 	answers  *limiter // by learner
 }
