@@ -18,7 +18,9 @@ func (p *Podman) Commit(ctx context.Context, nameOrID, ref string) (string, erro
 	var image struct {
 		ID string `json:"Id"`
 	}
-	query := url.Values{"container": {nameOrID}, "repo": {repo}, "tag": {tag}, "pause": {"true"}}
+	query := url.Values{"container": {nameOrID}, "repo": {repo}, "tag": {tag}, "pause": {"false"}}
+	p.images.Lock()
+	defer p.images.Unlock()
 	err := p.call(ctx, http.MethodPost, "/commit", query, nil, &image)
 	return image.ID, p.fail(ctx, err, "container", nameOrID)
 }
@@ -41,6 +43,8 @@ func (p *Podman) ImportImage(ctx context.Context, ref string, archive io.Reader)
 	var image struct {
 		ID string `json:"Id"`
 	}
+	p.images.Lock()
+	defer p.images.Unlock()
 	err := p.call(ctx, http.MethodPost, "/images/import", url.Values{"reference": {ref}}, archive, &image)
 	return image.ID, p.fail(ctx, err, "image", ref)
 }

@@ -45,6 +45,11 @@ type Podman struct {
 	limits   []ulimit // sent with every container; empty when the defaults work
 	adjusted []string // what was changed so that containers start, for the facts
 
+	// images is held while an image is made or removed: Podman's store loses
+	// layers, and its service its footing, when one image goes while another
+	// that shares layers with it comes (seen on 4.3.1: "layer not known").
+	images sync.RWMutex
+
 	cliOnce  sync.Once
 	cliFound *cli   // the podman command beside the service; nil where there is none
 	cliWhy   string // why there is none

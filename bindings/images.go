@@ -28,6 +28,8 @@ func (p *Podman) LoadImage(ctx context.Context, img engine.Image) error {
 	if err != nil {
 		return err
 	}
+	p.images.Lock()
+	defer p.images.Unlock()
 	err = p.call(ctx, http.MethodPost, "/images/load", nil, archive, nil)
 	return p.fail(ctx, err, "image", img.Ref)
 }
@@ -37,6 +39,8 @@ func (p *Podman) ImageID(ctx context.Context, ref string) (string, error) {
 	var image struct {
 		ID string `json:"Id"`
 	}
+	p.images.RLock()
+	defer p.images.RUnlock()
 	err := p.call(ctx, http.MethodGet, "/images/%s/json", nil, nil, &image, ref)
 	return image.ID, p.fail(ctx, err, "image", ref)
 }
@@ -47,6 +51,8 @@ func (p *Podman) RemoveImage(ctx context.Context, ref string, force bool) error 
 	if force {
 		query.Set("force", "true")
 	}
+	p.images.Lock()
+	defer p.images.Unlock()
 	err := p.call(ctx, http.MethodDelete, "/images/%s", query, nil, nil, ref)
 	return p.fail(ctx, err, "image", ref)
 }

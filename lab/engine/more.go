@@ -11,7 +11,7 @@ import (
 // Archives moves containers' and volumes' files in and out of the engine.
 type Archives interface {
 	// Commit makes an image of the container's writable layer, not of its
-	// mounts, and gives the image's id. The container is paused meanwhile.
+	// mounts, and gives the image's id.
 	Commit(ctx context.Context, nameOrID, ref string) (imageID string, err error)
 	// ExportContainer gives the container's files as a tar archive; the
 	// caller closes it.

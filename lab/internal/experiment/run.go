@@ -436,7 +436,7 @@ func (r *runner) create(ctx context.Context, st PlannedStep) error {
 	}
 	l := &live{on: st.On, name: spec.Name, id: id}
 	r.live[st.On] = l
-	if !mayHaveAnonymous(c) {
+	if st.Image == "" && !mayHaveAnonymous(c) {
 		return nil
 	}
 	return r.noteAnonymous(ctx, l)

@@ -80,7 +80,10 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 	},
 	"container prune": func(w *shellWriter, st PlannedStep) []string { return w.podman("container prune -f") },
 	"volume create": func(w *shellWriter, st PlannedStep) []string {
-		return w.volumeCreate(w.plan.volume(st.Volume))
+		lines := w.volumeCreate(w.plan.volume(st.Volume))
+		last := len(lines) - 1
+		lines[last] = fmt.Sprintf("%s volume exists %s || %s", w.shell.Podman, quote(w.plan.name(st.Volume)), lines[last])
+		return lines
 	},
 	"volume rm": func(w *shellWriter, st PlannedStep) []string {
 		verb := "volume rm"

@@ -14,6 +14,14 @@ import (
 // stays, and what it leads to is replaced; what is no file (/dev/stdout, a
 // pipe) is written to.
 func Replace(file string, b []byte) error {
+	return ReplaceWith(file, func(w *os.File) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// ReplaceWith is Replace for content that write writes as it goes.
+func ReplaceWith(file string, write func(*os.File) error) error {
 	file, mode, special, err := look(file)
 	if err != nil {
 		return err
@@ -23,15 +31,14 @@ func Replace(file string, b []byte) error {
 		if err != nil {
 			return fmt.Errorf("write %s: %w", file, err)
 		}
-		_, err = f.Write(b)
-		return errors.Join(err, f.Close())
+		return errors.Join(write(f), f.Close())
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(b)
+	err = write(tmp)
 	if err == nil {
 		err = tmp.Chmod(mode)
 	}
