@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"persistencelab/lab/engine"
 )
@@ -41,7 +42,16 @@ func (p *Podman) ImageID(ctx context.Context, ref string) (string, error) {
 	}
 	p.images.RLock()
 	defer p.images.RUnlock()
-	err := p.call(ctx, http.MethodGet, "/images/%s/json", nil, nil, &image, ref)
+	var err error
+	for range 4 {
+		// A service that looks at an image while another of the same store
+		// makes or removes one can fall over its own feet (seen on 4.3.1).
+		// Looking again does no harm.
+		err = p.call(ctx, http.MethodGet, "/images/%s/json", nil, nil, &image, ref)
+		if err == nil || !strings.Contains(err.Error(), "runtime error: ") {
+			break
+		}
+	}
 	return image.ID, p.fail(ctx, err, "image", ref)
 }
 

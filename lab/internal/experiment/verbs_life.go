@@ -70,13 +70,27 @@ func (r *runner) halted(ctx context.Context, l *live, sr *StepRecord) error {
 	if r.plan.container(l.on).Remove {
 		return r.awaitGone(ctx, l, sr)
 	}
-	d, err := r.eng.Inspect(ctx, l.id)
-	if err != nil {
-		return err
+	// "stopped" is Podman's word for a container whose process has ended and
+	// whose mounts are still in place; a process that Podman itself starts
+	// takes them away. Starting the container before that is a race no hand
+	// would win, and it can bring back what lies in memory.
+	var d engine.Container
+	for end := time.Now().Add(unmountTime); ; {
+		var err error
+		if d, err = r.eng.Inspect(ctx, l.id); err != nil {
+			return err
+		}
+		if d.State != "stopped" || time.Now().After(end) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 	sr.Proof.After, sr.Proof.ExitCode = &Identity{ID: d.ID, ImageID: d.ImageID, Started: d.Started, State: d.State}, &d.ExitCode
 	return nil
 }
+
+// unmountTime bounds the wait for that.
+const unmountTime = 5 * time.Second
 
 // settleTime bounds the wait for what Podman does in its own time after a
 // process has ended: removing a --rm container, restarting by policy.

@@ -58,9 +58,10 @@ func Events() []Event {
 			arrange: func(c *scenarios.Container) { c.Restart = "on-failure:3" },
 			steps:   func(b *builder) { b.step(scenarios.Step{Verb: "crash", On: app, Code: 3}) }},
 		{Name: "pause+unpause", Group: groupLives, Doc: "podman pause, podman unpause", steps: does("pause", "unpause")},
-		{Name: "rename+restart", Group: groupLives, Doc: "podman rename, podman restart", steps: func(b *builder) {
+		{Name: "rename+restart", Group: groupLives, Doc: "podman rename, podman stop, podman start", steps: func(b *builder) {
 			b.step(scenarios.Step{Verb: "rename", On: app, To: "renamed"})
-			b.app("restart")
+			b.app("stop")
+			b.app("start")
 		}},
 		{Name: "rebuild+restart", Group: groupLives, Doc: "the image is built anew under its tag, podman restart", steps: func(b *builder) {
 			b.step(rebuild)

@@ -27,7 +27,7 @@ func Text(w io.Writer, t *Table, o Options) error {
 	}
 	most := max((width-first-2)/(headWidth+2), 1)
 	fmt.Fprintln(out, "What survives what: mount kinds × events")
-	fmt.Fprintln(out, t.onWhat())
+	writeWrapped(out, t.onWhat(), width)
 	for _, g := range t.groups(most) {
 		fmt.Fprintf(out, "\n%s\n", g.title)
 		t.head(out, g, first)
@@ -46,7 +46,7 @@ func Text(w io.Writer, t *Table, o Options) error {
 	}
 	fmt.Fprintln(out)
 	for _, u := range t.used() {
-		fmt.Fprintf(out, "%s  %s\n", u.mark(o.Unicode), marks[u].means)
+		writeWrapped(out, u.mark(o.Unicode)+"  "+marks[u].means, width)
 	}
 	if t.Compared != "" {
 		fmt.Fprintf(out, "(x)  %s said x\n", t.Compared)
@@ -64,7 +64,8 @@ func Text(w io.Writer, t *Table, o Options) error {
 			writeWrapped(out, fmt.Sprintf("%s, %s: %s: %s", c.Mount, c.Event, c.Outcome, oneLine(c.Detail)), width)
 		}
 	}
-	fmt.Fprintf(out, "\n%s\n", t.Summary())
+	fmt.Fprintln(out)
+	writeWrapped(out, t.Summary(), width)
 	return out.Flush()
 }
 
