@@ -55,7 +55,7 @@ func tree(t *testing.T, dir string) string {
 }
 
 func TestFileModes(t *testing.T) {
-	for _, mode := range []string{"", modePlain, modeTruncate, modeFsync, modeAtomic} {
+	for _, mode := range []string{"", modePlain, modeTruncate, modeFsync, modeAtomic, modeRename, modeFsyncRename} {
 		for _, size := range []int{0, 3 * pieceBytes} {
 			t.Run(fmt.Sprintf("%s %d", mode, size), func(t *testing.T) {
 				dir := t.TempDir()

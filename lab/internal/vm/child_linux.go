@@ -1,9 +1,12 @@
 package vm
 
 import (
+	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // dieWithParent has the kernel end a child with the thread that started it,
@@ -35,4 +38,19 @@ func Gone(pid int) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// starved is how long a process's busiest thread has waited for a processor.
+// It stands in /proc/PID/task/TID/schedstat, in nanoseconds, second of three.
+func starved(pid int) time.Duration {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	var longest time.Duration
+	for _, task := range tasks {
+		b, _ := os.ReadFile(task)
+		var ran, waited int64
+		if _, err := fmt.Sscan(string(b), &ran, &waited); err == nil {
+			longest = max(longest, time.Duration(waited))
+		}
+	}
+	return longest
 }
