@@ -198,7 +198,18 @@ var classPage string
 // HTML writes one page that needs nothing else: no script, no font, no
 // picture, no network. It reads in black and white and prints on A4.
 func HTML(w io.Writer, t *Table, o Options) error {
-	page, err := template.New("class").Funcs(template.FuncMap{"clean": report.Line}).Parse(classPage)
+	page, err := template.New("class").Funcs(template.FuncMap{
+		"clean": report.Line,
+		"style": func() template.CSS { return template.CSS(report.Style()) },
+		"class": func(cell string) string { // an outcome's word has its colour
+			for _, o := range []scenarios.Outcome{scenarios.Survived, scenarios.Lost, scenarios.Changed, scenarios.Refused} {
+				if cell == o.String() {
+					return cell
+				}
+			}
+			return ""
+		},
+	}).Parse(classPage)
 	if err != nil {
 		return fmt.Errorf("write the class table as html: %w", err)
 	}

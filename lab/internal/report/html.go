@@ -21,6 +21,9 @@ var htmlPage string
 //go:embed report.css
 var htmlStyle string
 
+// Style is the look that the lab's pages share.
+func Style() string { return htmlStyle }
+
 // class is an outcome's style in the page.
 var class = map[scenarios.Outcome]string{scenarios.Survived: "survived", scenarios.Lost: "lost",
 	scenarios.Changed: "changed", scenarios.Refused: "refused"}

@@ -269,7 +269,10 @@ var handoutPage string
 // HTML writes the handout as one page to print: no script, no font, no
 // picture from elsewhere.
 func (h Handout) HTML(w io.Writer) error {
-	page, err := template.New("handout").Funcs(template.FuncMap{"clean": report.Line, "visible": fence}).Parse(handoutPage)
+	page, err := template.New("handout").Funcs(template.FuncMap{
+		"clean": report.Line, "visible": fence,
+		"style": func() template.CSS { return template.CSS(report.Style()) },
+	}).Parse(handoutPage)
 	if err != nil {
 		return fmt.Errorf("write the handout: %w", err)
 	}

@@ -133,7 +133,12 @@ func TestHandouts(t *testing.T) {
 			require.NotContains(t, b.String(), "<script", "an author's text brings no HTML")
 			if !answers {
 				for _, word := range []string{"survived", "Only where its file", "The layer went"} {
-					require.NotContains(t, b.String(), word, "a worksheet gives nothing away")
+					_, body, _ := strings.Cut(b.String(), "## Many")
+					if ext == "html" {
+						_, body, _ = strings.Cut(b.String(), "</style>")
+					}
+					require.NotEmpty(t, body)
+					require.NotContains(t, body, word, "a worksheet gives nothing away")
 				}
 			}
 			file := filepath.Join("testdata", name+"."+ext)
