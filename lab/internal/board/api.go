@@ -23,6 +23,7 @@ const (
 
 func (b *Board) handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/code", b.apiCode)
 	mux.HandleFunc("POST /api/join", b.apiJoin)
 	mux.HandleFunc("GET /api/board", b.apiBoard)
 	mux.HandleFunc("POST /api/answers", b.apiAnswers)
@@ -98,14 +99,38 @@ func (b *Board) apiJoin(w http.ResponseWriter, r *http.Request) {
 	reply(w, b.View())
 }
 
-// join lets a learner in. A wrong code costs a token, and without one none is
-// looked at: a code is short enough to be read from a wall.
 func (b *Board) join(w http.ResponseWriter, r *http.Request, code string, j joining) error {
+	return b.guess(w, r, func() error {
+		return b.store.do(func(st *state) ([]event, error) { return st.join(code, j, b.opts.Seats) })
+	})
+}
+
+func (b *Board) apiCode(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Code string `json:"code"`
+	}
+	if !b.body(w, r, maxAnswers, &in) {
+		return
+	}
+	err := b.guess(w, r, func() (err error) {
+		b.store.read(func(st *state) { err = st.isCode(in.Code) })
+		return err
+	})
+	if err != nil {
+		b.refuse(w, r, err)
+		return
+	}
+	reply(w, struct{}{})
+}
+
+// guess carries out what looks at a code. A wrong one costs a token, and
+// without one none is looked at: a code is short, to be read from a wall.
+func (b *Board) guess(w http.ResponseWriter, r *http.Request, look func() error) error {
 	who := addressOf(r)
 	if wait, yes := b.guesses.empty(who); yes {
 		return tooMany(w, wait)
 	}
-	err := b.store.do(func(st *state) ([]event, error) { return st.join(code, j, b.opts.Seats) })
+	err := look()
 	var no *Refusal
 	if errors.As(err, &no) && no.Code == WrongCode {
 		b.guesses.take(who)

@@ -48,17 +48,35 @@ func (e *UnreachableError) Error() string {
 }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Join enters the class as the learner of the attempt. Doing it again, after
-// an interruption, is the same learner.
-func Join(ctx context.Context, base, code string, a *classroom.Attempt) (*Client, error) {
+// Knock asks whether a class with this code is at the address, and changes
+// nothing.
+func Knock(ctx context.Context, base, code string) error {
+	c, err := newClient(base)
+	if err != nil {
+		return err
+	}
+	return c.once(ctx, http.MethodPost, "/api/code", map[string]string{"code": code}, new(struct{}))
+}
+
+func newClient(base string) (*Client, error) {
 	u, err := url.Parse(strings.TrimSuffix(base, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no board's address: it looks like http://192.168.1.20:8737", base)
 	}
-	c := &Client{
-		base: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), session: a.Session,
+	return &Client{
+		base: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(),
 		http: &http.Client{Timeout: 20 * time.Second},
+	}, nil
+}
+
+// Join enters the class as the learner of the attempt. Doing it again, after
+// an interruption, is the same learner.
+func Join(ctx context.Context, base, code string, a *classroom.Attempt) (*Client, error) {
+	c, err := newClient(base)
+	if err != nil {
+		return nil, err
 	}
+	c.session = a.Session
 	in := struct {
 		Code string `json:"code"`
 		joining

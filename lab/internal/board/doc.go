@@ -28,6 +28,7 @@
 // the codes are the constants in refusal.go. After joining, the learner's
 // session stands in "Authorization: Bearer …" (or the cookie a browser got).
 //
+//	POST /api/code      {"code"}: is it the class's?                  → {}
 //	POST /api/join      {"code", "session", "learner", "identified"}  → View
 //	GET  /api/board                                                   → View
 //	POST /api/answers   {"topic", "hash", "round", "seal", "answers"} → Receipt

@@ -205,6 +205,13 @@ var (
 	sealForm    = regexp.MustCompile(`^[0-9a-f]{0,64}$`)
 )
 
+func (st *state) isCode(code string) error {
+	if !sameText(cleanCode(code), st.code) {
+		return refuse(WrongCode, "no class here has the code %q", shorten(code))
+	}
+	return nil
+}
+
 // join decides on a learner who wants in. Coming back is not joining again.
 func (st *state) join(code string, j joining, seats int) ([]event, error) {
 	if !sessionForm.MatchString(j.Session) {
@@ -215,8 +222,8 @@ func (st *state) join(code string, j joining, seats int) ([]event, error) {
 		return nil, refuse(BadRequest, "%v", err)
 	}
 	j.Learner = name
-	if !sameText(cleanCode(code), st.code) {
-		return nil, refuse(WrongCode, "no class here has the code %q", shorten(code))
+	if err := st.isCode(code); err != nil {
+		return nil, err
 	}
 	if l := st.learner(j.Session); l != nil {
 		if l.attempt.Learner != j.Learner {

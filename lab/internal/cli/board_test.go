@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -91,5 +92,59 @@ func TestTheBoardFromTheCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(out), "1 attempt file in")
 	_, err = classroom.ReadFile(file)
+	require.NoError(t, err)
+}
+
+// TestALessonAtTheBoard: a learner's lesson on real Podman, with its sealed
+// prediction at the board before the run and its results there after it.
+func TestALessonAtTheBoard(t *testing.T) {
+	engine := testEngine(t)
+	state := testState(t)
+	sc, err := scenarios.Find("three-mounts")
+	require.NoError(t, err)
+	b, secret, err := board.Open(board.Options{
+		File: filepath.Join(t.TempDir(), "class.sqlite"), Topics: topics([]*scenarios.Scenario{sc}), Seats: 10, Now: time.Now, Random: randomHex,
+	})
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- b.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-served)
+		require.NoError(t, b.Close())
+	})
+	url := "http://" + l.Addr().String()
+
+	learn := append([]string{"learn", "three-mounts", "--answers", answersFile(t, "three-mounts", "survived")}, engine...)
+	out, err := labCommand(t, state, append(learn, "--board", url, "--code", "AAA-AAA")...).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), `no class here has the code "AAA-AAA"`, "before the lesson begins")
+	require.NotContains(t, string(out), "sealed")
+	out, err = labCommand(t, state, append(learn, "--board", url, "--code", secret)...).CombinedOutput()
+	require.Error(t, err, "%s", out)
+	require.Zero(t, b.View().Joined)
+
+	out, err = labCommand(t, state, append(learn, "--board", url, "--code", b.Code())...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "your prediction is on the board: round 1")
+	require.Equal(t, 1, b.View().Topics[0].Answered)
+
+	attempts := b.Export()
+	require.Len(t, attempts, 1)
+	r := attempts[0].Rounds[0]
+	require.False(t, r.Finished.IsZero(), "with the results of the learner's own run")
+	require.True(t, r.Sealed.Before(r.Finished))
+	for _, a := range r.Answers {
+		require.Equal(t, scenarios.Survived, a.Predicted)
+		require.NotNil(t, a.Result)
+		lost := a.Item == "seen" || a.Variant == "no mount" && a.Checkpoint == "after rm and run"
+		require.Equal(t, lost, a.Result.Actual == scenarios.Lost, "%s, %s, %s: %s", a.Variant, a.Item, a.Checkpoint, a.Result.Actual)
+	}
+	content, err := attempts[0].Encode()
+	require.NoError(t, err)
+	_, err = classroom.Decode(content)
 	require.NoError(t, err)
 }

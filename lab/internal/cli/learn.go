@@ -33,6 +33,8 @@ type learnOptions struct {
 	folder   string
 	timeout  time.Duration
 	allow    []string
+	board    string
+	code     string
 }
 
 func newLearn(env *Env) *cobra.Command {
@@ -68,6 +70,8 @@ func newLearn(env *Env) *cobra.Command {
 	f.StringVar(&opts.answers, "answers", "", "file with the answers, instead of a person")
 	f.StringVar(&opts.identify, "identify", "", "your name in the answers, instead of a nickname")
 	f.StringVar(&opts.folder, "attempts", "", "folder for the answers (default: in the lab's state folder)")
+	f.StringVar(&opts.board, "board", "", "address of the class's board: predictions go there before the run, results after it")
+	f.StringVar(&opts.code, "code", "", "the class code that the board shows")
 	f.DurationVar(&opts.timeout, "timeout", 2*time.Minute, "longest time for one variant")
 	f.StringArrayVar(&opts.allow, "allow-host-path", nil, "host folder a scenario may bind-mount (repeatable)")
 	cmd.MarkFlagsMutuallyExclusive("new", "identify")
@@ -125,6 +129,9 @@ func runLearn(ctx context.Context, env *Env, opts learnOptions, args []string) e
 	tutor := &teach.Tutor{
 		Console: console, Open: host.open, Progress: progress, Attempts: attempts,
 		Tool: "lab " + version, Now: env.Now, Random: env.Random,
+	}
+	if err := goToBoard(ctx, env, opts, tutor); err != nil {
+		return err
 	}
 	score, err := tutor.Teach(ctx, units, opts.again)
 	left := host.close(ctx)

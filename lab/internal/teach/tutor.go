@@ -36,8 +36,8 @@ type Tutor struct {
 	Tool     string
 	Now      func() time.Time
 	Random   func(n int) string // n random bytes as hex
-	// Sealed is told of each round that was sealed, before anything runs,
-	// and Finished when its results are there. An error ends the lesson;
+	// Sealed is told of each round that was sealed, before anything runs
+	// (again when an interrupted one goes on), and Finished when its results are there. An error ends the lesson;
 	// the round stays as it is in the file. Either may be nil.
 	Sealed, Finished func(ctx context.Context, a *classroom.Attempt, r *classroom.Round) error
 
@@ -224,14 +224,14 @@ func (t *Tutor) scenario(ctx context.Context, s *scenarios.Scenario) error {
 		if round, err = t.predict(ctx, s, plans, qs); err != nil {
 			return err
 		}
-		if t.Sealed != nil {
-			if err := t.Sealed(ctx, t.attempt, round); err != nil {
-				return err
-			}
-		}
 	} else {
 		c.line("")
 		c.para(0, fmt.Sprintf("Your predictions are sealed since %s (seal %s); now for the run.", round.Sealed.Local().Format("15:04:05"), classroom.ShortSeal(round.Seal)))
+	}
+	if t.Sealed != nil {
+		if err := t.Sealed(ctx, t.attempt, round); err != nil {
+			return err
+		}
 	}
 	return t.reveal(ctx, s, plans, round)
 }
