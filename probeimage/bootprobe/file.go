@@ -129,7 +129,7 @@ func lookAt(f *os.File, now func() time.Time) ([]byte, *Before, error) {
 	if len(content) == 0 {
 		return content, b, nil
 	}
-	b.AgeSeconds = now().Sub(info.ModTime()).Round(time.Millisecond).Seconds()
+	b.AgeSeconds = float64(now().Sub(info.ModTime()).Milliseconds()) / 1000
 	readLines(content, b)
 	return content, b, nil
 }

@@ -32,7 +32,7 @@ func addRow(out *SQLite, r *Report, now func() time.Time) error {
 		return errors.New("something that is not a regular file has the probe's name")
 	case err == nil:
 		before.Present, before.Bytes = true, info.Size()
-		before.AgeSeconds = now().Sub(info.ModTime()).Round(time.Millisecond).Seconds()
+		before.AgeSeconds = float64(now().Sub(info.ModTime()).Milliseconds()) / 1000
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
