@@ -79,6 +79,7 @@ type Finding struct {
 	// Broken says that a policy item forbids the loss.
 	Broken string   `json:"broken,omitempty"`
 	Fix    []string `json:"fix,omitempty"` // commands that bring the data where it stays
+	age    string   // of Newest, in words
 	mount  string   // the -v that Rerun then needs
 	drop   string   // the target whose mount the rerun must leave out
 	paths  []string // for the policy
@@ -109,6 +110,9 @@ type judge struct {
 
 func (j *judge) add(fi Finding) {
 	fi.Word = fi.Outcome.String()
+	if !fi.Newest.IsZero() {
+		fi.age = ago(max(0, j.f.At.Sub(fi.Newest)))
+	}
 	if fi.What.folded() {
 		j.a.Folded = append(j.a.Folded, fi)
 		return
@@ -406,6 +410,9 @@ func (j *judge) mounts() {
 			j.add(base)
 		default:
 			base.Storage, base.Text = Bind, "A folder of the host: it stays."
+			if first, _, _ := strings.Cut(strings.TrimPrefix(m.Source, "/"), "/"); first == "tmp" || first == "run" || strings.HasPrefix(m.Source, "/dev/shm") {
+				base.Text = "A folder of the host: it outlives the container, but a reboot may empty /" + first + "."
+			}
 			if j.f.Empty[target] {
 				base.Text += " It is empty."
 			}
@@ -417,7 +424,7 @@ func (j *judge) mounts() {
 		j.goingMount(Finding{Where: target, Storage: Memory, Bytes: -1}, []string{"stop", "restart", "rm"}, "A tmpfs: in memory, gone at every stop.")
 	}
 	for _, target := range slices.Sorted(maps.Keys(j.f.Mounts)) {
-		if h.Tmpfs[target] == "" && !j.mounted(target) && target != "/dev/shm" && len(j.f.Mounts[target].Files) > 0 {
+		if _, told := h.Tmpfs[target]; !told && !j.mounted(target) && target != "/dev/shm" && len(j.f.Mounts[target].Files) > 0 {
 			text := "A tmpfs: in memory, gone at every stop."
 			if h.ReadOnly {
 				text = "A tmpfs that --read-only brings: in memory, gone at every stop."
@@ -425,7 +432,7 @@ func (j *judge) mounts() {
 			j.goingMount(Finding{Where: target, Storage: Memory, Bytes: -1}, []string{"stop", "restart", "rm"}, text)
 		}
 	}
-	if t, ok := j.f.Mounts["/dev/shm"]; ok && h.Tmpfs["/dev/shm"] == "" && len(t.Files) > 0 {
+	if _, told := h.Tmpfs["/dev/shm"]; !told && !j.mounted("/dev/shm") && len(j.f.Mounts["/dev/shm"].Files) > 0 {
 		j.goingMount(Finding{Where: "/dev/shm", Storage: Memory, Bytes: -1}, []string{"stop", "rm"}, "Shared memory (/dev/shm): gone with the container, and at a stop.")
 	}
 }

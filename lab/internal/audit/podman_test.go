@@ -230,7 +230,7 @@ func boxes(b *bench) []box {
 		}, lost: 2, says: []string{"--rm deletes it with the container", "lost by stop (--rm), rm", "as soon as it stops"}},
 		{name: "bind", spec: engine.ContainerSpec{Mounts: []engine.Mount{{Kind: "bind", Source: host, Target: "/var/lib/app"}}}, items: []wire.Item{
 			db("/var/lib/app/app.db"),
-		}, says: []string{"A folder of the host: it stays"}},
+		}, says: []string{"A folder of the host: it"}},
 		{name: "tmpfs", spec: engine.ContainerSpec{Mounts: []engine.Mount{{Kind: "tmpfs", Target: "/var/lib/app"}}}, items: []wire.Item{
 			db("/var/lib/app/app.db"), file("/var/lib/app/token.key"),
 		}, lost: 2, says: []string{"A tmpfs: in memory", "lost by stop, restart, rm"}},

@@ -70,6 +70,9 @@ func (fi *Finding) size() string {
 	if fi.Bytes > 0 || fi.Bytes == 0 && fi.Files > 0 {
 		parts = append(parts, bytesWords(fi.Bytes))
 	}
+	if fi.age != "" {
+		parts = append(parts, "changed "+fi.age+" ago")
+	}
 	return strings.Join(parts, ", ")
 }
 
