@@ -4,11 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"persistencelab/lab/engine/enginetest"
 )
 
 var update = flag.Bool("update", false, "rewrite what is generated")
@@ -28,6 +31,51 @@ func TestReadmeIsGenerated(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, string(b), "run: go test ./lab/internal/cli -run Readme -update")
+}
+
+// TestReadmeShowsARealRun: the table the README opens with is what a run
+// prints, up to the facts of the engine, which are the reader's own.
+func TestReadmeShowsARealRun(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	_, shown, ok := strings.Cut(string(b), "$ ./scripts/lab run\n")
+	require.True(t, ok)
+	shown, _, ok = strings.Cut(shown, "\nPodman ")
+	require.True(t, ok, "the README's run ends with the engine facts")
+	enginetest.Each(t, func(t *testing.T, target enginetest.Target) {
+		cmd := newDesk(t, target).command("run")
+		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
+		res := finished(t, cmd)
+		require.Zero(t, res.code, res.stderr)
+		got, _, _ := strings.Cut(res.stdout, "\nPodman ")
+		require.Equal(t, shown, got)
+	})
+}
+
+// TestReadmeChecksARealFile: so is what `lab check` says of a slip.
+func TestReadmeChecksARealFile(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(b), "```yaml\n")
+	require.True(t, ok)
+	file, rest, ok := strings.Cut(rest, "```\n")
+	require.True(t, ok)
+	_, rest, ok = strings.Cut(rest, "$ lab check my-scenario.yaml\n")
+	require.True(t, ok)
+	shown, _, ok := strings.Cut(rest, "```")
+	require.True(t, ok)
+
+	t.Chdir(t.TempDir())
+	check := func(text string) result {
+		require.NoError(t, os.WriteFile("my-scenario.yaml", []byte(text), 0o644))
+		return finished(t, exec.Command("lab", "check", "my-scenario.yaml"))
+	}
+	require.Zero(t, check(file).code)
+	slip := strings.Replace(file, "survived", "survives", 1)
+	require.NotEqual(t, file, slip)
+	res := check(slip)
+	require.Equal(t, exitUsage, res.code)
+	require.Equal(t, shown, res.stderr)
 }
 
 // commandTable is every command with its own short description.
