@@ -235,7 +235,9 @@ func (c *contract) life(t *testing.T) {
 	require.NotZero(t, d.PID)
 	require.False(t, d.Started.IsZero())
 
-	// The probe leaves when it is asked to: no grace period passes.
+	// The probe leaves when it is asked to, once it is up: no grace period
+	// passes.
+	c.probe(t, id).instance()
 	began := time.Now()
 	require.NoError(t, c.eng.Stop(ctx, id, 30*time.Second))
 	require.Less(t, time.Since(began), 20*time.Second)
@@ -305,13 +307,17 @@ func (c *contract) kill(t *testing.T) {
 func (c *contract) pauseAndRename(t *testing.T) {
 	ctx := t.Context()
 	id := c.running(t, "app", nil)
-	require.NoError(t, c.eng.Pause(ctx, id))
+	err := c.eng.Pause(ctx, id)
+	if err != nil && strings.Contains(err.Error(), "rootless containers with cgroup V1") {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
 	require.Equal(t, "paused", c.state(t, id).State)
 	require.NoError(t, c.eng.Unpause(ctx, id))
 	require.Equal(t, "running", c.state(t, id).State)
 	require.NoError(t, c.eng.Rename(ctx, id, c.name(t, "renamed")))
 	require.Equal(t, c.name(t, "renamed"), c.state(t, id).Name)
-	_, err := c.eng.Inspect(ctx, c.name(t, "app"))
+	_, err = c.eng.Inspect(ctx, c.name(t, "app"))
 	requireNotFound(t, err, "container")
 }
 
@@ -492,6 +498,7 @@ func (c *contract) removeByItself(t *testing.T) {
 		s.Mounts = []engine.Mount{{Kind: "anonymous", Target: "/data"}}
 	})
 	volume := c.state(t, id).Mounts[0].Name
+	c.probe(t, id).instance()
 	require.NoError(t, c.eng.Stop(ctx, id, 10*time.Second))
 	require.Eventually(t, func() bool {
 		_, err := c.eng.Inspect(ctx, id)
@@ -539,6 +546,7 @@ func (c *contract) pods(t *testing.T) {
 	id := c.create(t, "app", func(s *engine.ContainerSpec) { s.Pod = name })
 	require.NoError(t, c.eng.StartPod(ctx, name))
 	require.Equal(t, "running", c.state(t, id).State)
+	c.probe(t, id).instance()
 	require.NoError(t, c.eng.StopPod(ctx, name, 10*time.Second))
 	require.NotEqual(t, "running", c.state(t, id).State)
 	require.NoError(t, c.eng.RemovePod(ctx, name, true))
