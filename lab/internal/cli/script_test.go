@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,11 +21,22 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/scripts",
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands(),
+		// exists:PATH: so that a story can tell machines apart.
+		Condition: func(cond string) (bool, error) {
+			path, ok := strings.CutPrefix(cond, "exists:")
+			if !ok {
+				return false, fmt.Errorf("no condition %q", cond)
+			}
+			_, err := os.Stat(path)
+			return err == nil, nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("LAB_STATE_DIR", env.WorkDir+"/state")
 			env.Setenv("LAB_CACHE_DIR", env.WorkDir+"/cache")
 			env.Setenv("LANG", "C.UTF-8")
-			return nil
+			lab, err := exec.LookPath("lab")
+			env.Setenv("LABDIR", filepath.Dir(lab)) // a PATH without podman
+			return err
 		},
 	})
 }
