@@ -119,21 +119,6 @@ func (c *Console) style(code, s string) string {
 func (c *Console) bold(s string) string { return c.style("1", s) }
 func (c *Console) dim(s string) string  { return c.style("2", s) }
 
-// outcome is an outcome's sign and word.
-func (c *Console) outcome(o scenarios.Outcome) string {
-	text := o.String()
-	if !c.Plain {
-		text = report.Sign(o, c.Unicode) + " " + text
-	}
-	switch o {
-	case scenarios.Survived:
-		return c.style("36", text)
-	case scenarios.Lost:
-		return c.style("33", text)
-	}
-	return text
-}
-
 // command writes a podman line; one that is too long goes on below, so that
 // it can still be copied into a shell.
 func (c *Console) command(line string) {
