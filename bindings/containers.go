@@ -62,6 +62,10 @@ func (p *Podman) specgen(spec engine.ContainerSpec) (*specgen.SpecGenerator, err
 		// The pod has the network.
 	case spec.Network == "":
 		s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
+	case spec.Network == "host":
+		s.NetNS = specgen.Namespace{NSMode: specgen.Host}
+	case strings.HasPrefix(spec.Network, "container:"):
+		s.NetNS = specgen.Namespace{NSMode: specgen.FromContainer, Value: strings.TrimPrefix(spec.Network, "container:")}
 	default:
 		s.NetNS = specgen.Namespace{NSMode: specgen.Bridge}
 		s.Networks = map[string]nettypes.PerNetworkOptions{spec.Network: {}}

@@ -37,6 +37,8 @@ func command(args []string, out, errw io.Writer) int {
 		return exitKnown
 	case "hello":
 		return sayHello(out, errw)
+	case string(wire.Ping):
+		return pingService(args[1:], out, errw)
 	case "host-report":
 		return hostReport(args[1:], out, errw)
 	case "healthy":
@@ -78,6 +80,23 @@ func command(args []string, out, errw io.Writer) int {
 	return code
 }
 
+// pingService tells by its exit code whether a service takes requests.
+func pingService(args []string, out, errw io.Writer) int {
+	if len(args) != 1 || !word(args[0]) {
+		return misuse(errw, errors.New("ping takes the name of one service"))
+	}
+	reply, err := call(wire.Request{Op: wire.Ping, Item: &wire.Item{Service: args[0]}})
+	if err == nil && reply.Error != nil {
+		err = reply.Error
+	}
+	if err != nil {
+		fmt.Fprintf(out, "%s: %v\n", args[0], err)
+		return exitUnknown
+	}
+	fmt.Fprintf(out, "%s: takes requests\n", args[0])
+	return exitKnown
+}
+
 func misuse(errw io.Writer, err error) int {
 	fmt.Fprintf(errw, "probe: error: %v\nprobe: hint: /probe help\n", err)
 	return exitUsage
@@ -115,6 +134,10 @@ func parseItem(op wire.Op, args []string) (name string, item wire.Item, at *wire
 			item.Persist = value
 		case "mode":
 			item.Mode = value
+		case "seq":
+			item.Seq, err = strconv.Atoi(value)
+		case "service":
+			item.Service = value
 		default:
 			return "", item, nil, fmt.Errorf("unknown flag --%s", flag)
 		}

@@ -166,6 +166,10 @@ func (s *server) answer(line []byte) (reply wire.Reply, leave int) {
 		reply.Took = int64(took)
 	case wire.Interrupt:
 		reply.Interrupted, reply.Found, reply.Error = s.interrupt(*req.Item, *req.Cut)
+	case wire.Ping:
+		reply.Error = s.store.services.ping(req.Item.Service)
+	case wire.Drop:
+		reply.Error = s.store.services.drop(*req.Item)
 	case wire.Exit:
 		return reply, req.Code
 	case wire.Sync:
@@ -205,6 +209,11 @@ func decode(line []byte) (wire.Request, *wire.Error) {
 	case wire.Exit, wire.Crash:
 		if req.Code < 0 || req.Code > 255 {
 			return req, badRequest("exit code %d: 0 to 255", req.Code)
+		}
+		return req, nil
+	case wire.Ping, wire.Drop:
+		if req.Item == nil || !word(req.Item.Service) {
+			return req, badRequest("%s which service?", req.Op)
 		}
 		return req, nil
 	case wire.Write, wire.Read, wire.Erase, wire.Begin, wire.Rebuild, wire.Interrupt:

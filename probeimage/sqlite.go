@@ -108,7 +108,13 @@ func addRows(db *sql.DB, item wire.Item, c *cut) (committing time.Time, err erro
 	}
 	for n := range item.Rows {
 		c.row(n)
-		if _, err := add.Exec(item.Nonce, n+1); err != nil {
+		number := n + 1
+		if item.Seq > 0 {
+			// A numbered record is kept under a negative number, and so
+			// told from the rows of other writes.
+			number = -item.Seq
+		}
+		if _, err := add.Exec(item.Nonce, number); err != nil {
 			return committing, err
 		}
 	}
@@ -320,6 +326,8 @@ func readRows(path, options string) (*wire.Found, error) {
 		}
 		defer rows.Close()
 		last := ""
+		var seqs []int
+		defer func() { found.Seqs = wire.Ranges(seqs) }()
 		for rows.Next() {
 			var id int64
 			var nonce sql.NullString
@@ -334,6 +342,9 @@ func readRows(path, options string) (*wire.Found, error) {
 				// end of a file as zeros.
 				found.Torn = fmt.Sprintf("row %d is damaged", id)
 				continue
+			}
+			if n.Int64 < 0 {
+				seqs = append(seqs, int(-n.Int64))
 			}
 			if nonce.String != last {
 				last = nonce.String

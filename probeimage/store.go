@@ -21,6 +21,7 @@ import (
 const (
 	maxNonce = 128
 	maxRows  = 100_000
+	maxSeq   = 10_000_000
 	maxSize  = 1 << 30
 	maxVars  = 1024 // variables in memory
 	maxWork  = 16 << 30
@@ -37,6 +38,9 @@ const (
 	kindFact   = "fact"
 	kindTurns  = "transcript"
 	kindCache  = "cache"
+	kindRow    = "row"
+	kindKey    = "key"
+	kindObject = "object"
 
 	modePlain    = "plain"
 	modeTruncate = "truncate"
@@ -61,13 +65,21 @@ type store struct {
 	// committing is how long the last commit took, closing included: what
 	// the points in a commit are spread over.
 	committing time.Duration
+
+	services services
 }
 
-func newStore() *store { return &store{vars: map[string]string{}, open: map[string]*sql.DB{}} }
+func newStore() *store {
+	return &store{vars: map[string]string{}, open: map[string]*sql.DB{}, services: services{}}
+}
 
 func (s *store) write(item wire.Item) (*wire.Found, *wire.Error) {
 	if _, known := s.vars[item.Path]; item.Kind == kindMemory && !known && len(s.vars) >= maxVars {
 		return nil, badRequest("%d variables are enough", maxVars)
+	}
+	switch item.Kind {
+	case kindRow, kindKey, kindObject:
+		return s.services.write(item)
 	}
 	if err := s.put(item, nil); err != nil {
 		return nil, fault(err)
@@ -106,6 +118,8 @@ func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
 		found, err = readSQLite(item.Path)
 	case kindFact:
 		found, err = readFact(item.Path)
+	case kindRow, kindKey, kindObject:
+		return s.services.read(item)
 	case kindMemory:
 		found = &wire.Found{}
 		if value, ok := s.vars[item.Path]; ok {
@@ -202,8 +216,12 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 		if item.Path != factBootID && item.Path != factHostname {
 			return badRequest("unknown fact %.40q: %s or %s", item.Path, factBootID, factHostname)
 		}
+	case kindRow, kindKey, kindObject:
+		if fault := checkServiceItem(item); fault != nil {
+			return fault
+		}
 	default:
-		return badRequest("unknown kind %.40q: file, sqlite, transcript, cache, memory or fact", item.Kind)
+		return badRequest("unknown kind %.40q: file, sqlite, transcript, cache, memory, fact, row, key or object", item.Kind)
 	}
 	for _, word := range []struct {
 		what, value string
@@ -217,6 +235,9 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 		if word.value != "" && !slices.Contains(word.known, word.value) {
 			return badRequest("unknown %s %.40q: %s", word.what, word.value, strings.Join(word.known, ", "))
 		}
+	}
+	if item.Seq < 0 || item.Seq > maxSeq {
+		return badRequest("record %d: 0 to %d", item.Seq, maxSeq)
 	}
 	if item.Rows < 0 || item.Rows > maxRows {
 		return badRequest("%d rows: 0 to %d", item.Rows, maxRows)
@@ -248,7 +269,7 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 	if !word(item.Nonce) {
 		return badRequest("nonce %.40q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)
 	}
-	if item.Kind == kindSQLite && item.Rows == 0 {
+	if (item.Kind == kindSQLite || item.Kind == kindRow) && item.Rows == 0 {
 		return badRequest("no rows to write")
 	}
 	return nil

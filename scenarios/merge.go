@@ -23,6 +23,11 @@ func (d *decoder) merge(s *Scenario, v Variant, own variantDraft, seen map[strin
 		v.Containers = d.containers(own.containers, v.Containers, true)
 	}
 
+	v.Containers = instances(v.Containers)
+	for _, svc := range s.Services {
+		v.Containers = append(v.Containers, svc.container())
+	}
+
 	v.Volumes = slices.Clone(own.volumes)
 	for _, volume := range s.Volumes {
 		if !slices.ContainsFunc(own.volumes, func(o Volume) bool { return o.Name == volume.Name }) {
@@ -89,7 +94,7 @@ func (v Variant) Container(name string) (Container, bool) {
 // names, else all that are not deferred.
 func (v Variant) Targets(s Step) []string {
 	if s.On != "" {
-		return []string{s.On}
+		return v.Members(s.On)
 	}
 	var names []string
 	for _, c := range v.Containers {

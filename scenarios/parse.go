@@ -124,6 +124,7 @@ func scenarioFields() []field[draft] {
 		listField("hints", "help with the question, from gentle to plain", anyText, func(s *draft) *[]string { return &s.Hints }),
 		must(field[draft]{name: "data", doc: "what is written and looked for again: name → kind and place", schema: schema{"$ref": "#/$defs/data"},
 			read: func(d *decoder, n *yaml.Node, s *draft) { s.Data = d.data(n) }}),
+		servicesField(),
 		{name: "variants", doc: "arrangements of mounts to compare: name → what is different", schema: schema{"$ref": "#/$defs/variants"},
 			read: func(_ *decoder, n *yaml.Node, s *draft) { s.variants = n }},
 		askField(),
@@ -199,6 +200,7 @@ func (d *decoder) scenario(root *yaml.Node, s *Scenario) {
 	settle(s.Steps, s.Data)
 	d.expectAt, d.variantExpectAt = top.expectAt, map[string][]placed{}
 	d.variants(top)
+	d.serviceItems(s)
 	d.validate(s, seen)
 }
 

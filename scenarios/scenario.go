@@ -34,6 +34,7 @@ type Scenario struct {
 	Hints    []string // from gentle to plain
 
 	Data       []Item      // in file order
+	Services   []Service   // stores outside the containers
 	Containers []Container // at least one; a plain scenario has the one named DefaultContainer
 	Volumes    []Volume    // volumes that need more than a name
 	Steps      []Step
@@ -78,7 +79,13 @@ const (
 )
 
 // OnDisk tells whether items of the kind are bytes at a path.
-func (k ItemKind) OnDisk() bool { return k != Memory && k != Health && k != Fact }
+func (k ItemKind) OnDisk() bool {
+	switch k {
+	case Memory, Health, Fact, Row, Key, Object:
+		return false
+	}
+	return true
+}
 
 // Item is one named thing that is written and looked for again.
 type Item struct {
@@ -102,6 +109,8 @@ type Item struct {
 	// Seed: the item is content of the image, not written by the first
 	// write: "survived" then means "as the image has it".
 	Seed bool
+
+	Service string // Row, Key, Object: the service it is in
 
 	// On names the container the item is written in; "" for any.
 	On string
@@ -182,6 +191,9 @@ type Container struct {
 	VolumesFrom   []string
 	Secrets       []string // secrets mounted at /run/secrets/NAME
 	Pod           string   // "" for none; else the pod's name
+	Replicas      int      // how many of it there are; each is a Container of its own in a Variant
+	Group         string   // the name it was declared under with replicas; "" otherwise
+	Service       *Service // the service it is, and not a container of the probe; only in a Variant
 	Deferred      bool     // not started by a bare `run`; needs `run: {on: NAME}`
 	Health        *HealthCheck
 }
@@ -244,11 +256,17 @@ type Step struct {
 	Refused bool              // the event is expected to be refused by Podman; being refused is then what happened
 	Files   map[string]string // rebuild: changed image content
 	Delay   time.Duration     // wait, power-cut
-	Times   int               // write: how many times over; 0 for once
-	Live    bool              // snapshot: memory and all, of a running machine
-	Overlay bool              // snapshot: as a new file on top of the old one
-	During  string            // power-cut: the file item that is being written
-	At      int               // power-cut: after how many bytes of it
+
+	Requests int      // load: how many
+	Kill     []string // load: killed in turn meanwhile
+	Kills    int      // load: how many kills; 0 for one each
+	Rolled   []string // load: replaced one after the other meanwhile
+
+	Times   int    // write: how many times over; 0 for once
+	Live    bool   // snapshot: memory and all, of a running machine
+	Overlay bool   // snapshot: as a new file on top of the old one
+	During  string // power-cut: the file item that is being written
+	At      int    // power-cut: after how many bytes of it
 }
 
 // Outcome is what became of one item at one checkpoint.

@@ -211,11 +211,31 @@ variants:
 	require.Equal(t, scenarios.Append, s.Data[1].Mode)
 }
 
+// A container with replicas is several, a step on its name is about all of
+// them, and a service is a deferred container of its own.
+func TestServicesAndReplicas(t *testing.T) {
+	s := parse(t, aLoad)
+	v := s.Variants[0]
+	var names []string
+	for _, c := range v.Containers {
+		names = append(names, c.Name)
+	}
+	require.Equal(t, []string{"app-1", "app-2", "db", "files"}, names)
+	require.Equal(t, []string{"app-1", "app-2"}, v.Targets(scenarios.Step{Verb: "run"}))
+	require.Equal(t, []string{"app-1", "app-2"}, v.Targets(scenarios.Step{Verb: "stop", On: "app"}))
+	db, _ := v.Container("db")
+	require.Equal(t, scenarios.Database, db.Service.Kind)
+	require.Equal(t, "db", db.Mounts[0].Source)
+	files, _ := v.Container("files")
+	require.Empty(t, files.Mounts, "volume: none")
+	require.Equal(t, "files", s.Data[1].Service, "the only one that fits")
+}
+
 // Every verb that will ever be run is understood, and its states followed.
 func TestAllVerbs(t *testing.T) {
 	s := parse(t, everyVerb)
 	used := map[string]bool{}
-	for _, step := range append(s.Steps[:len(s.Steps):len(s.Steps)], parse(t, everyMachineVerb).Steps...) {
+	for _, step := range append(s.Steps[:len(s.Steps):len(s.Steps)], append(parse(t, everyMachineVerb).Steps, parse(t, aLoad).Steps...)...) {
 		used[step.Verb] = true
 	}
 	for _, v := range scenarios.Verbs() {
@@ -270,6 +290,26 @@ expect:
 `
 
 // everyVerb is a scenario with all steps there are but restart.
+const aLoad = `
+version: 1
+name: x
+title: X
+services: {db: database, files: {kind: bucket, volume: none}}
+replicas: 2
+data:
+  visits: {row: visits}
+  upload: {object: uploads/a.pdf, size: 4KiB}
+steps:
+  - run
+  - load: {items: visits, requests: 10, kill: [app, db], kills: 3, replace: app-2}
+  - write: {items: upload, on: app-1}
+  - stop: app
+  - start: app
+  - read: {label: afterwards, on: app-2}
+expect:
+  afterwards: {visits: survived, upload: survived}
+`
+
 const everyVerb = `
 version: 1
 name: x

@@ -23,12 +23,17 @@ func (d *decoder) simulate(s *Scenario, v *Variant) {
 	sim := &simulation{d, s, v, map[string]state{}, map[string]Step{}, map[string]bool{}}
 	for _, c := range v.Containers {
 		sim.state[c.Name] = absent
+		if c.Service != nil {
+			sim.state[c.Name] = running // before the first step
+		}
 	}
 	for _, step := range v.Steps {
 		verb := d.verbs[step.Verb]
 		switch {
 		case step.OnItems():
 			sim.items(step, verb)
+		case step.Verb == "load":
+			sim.load(step, verb)
 		case step.Refused:
 			if step.Verb == "run" { // a refused run may leave a created container
 				for _, name := range v.Targets(step) {
@@ -55,6 +60,10 @@ func (sim *simulation) items(step Step, verb Verb) {
 			}
 			return // an undefined one is reported elsewhere
 		}
+		if c, _ := sim.v.Container(where); c.Service != nil {
+			sim.d.fault(at(step.Pos), "name a container", "%s happens in a container, and %q is a service", step.Verb, where)
+			return
+		}
 		if !asked[where] {
 			asked[where] = true
 			sim.require(step, verb, where)
@@ -63,6 +72,8 @@ func (sim *simulation) items(step Step, verb Verb) {
 		switch {
 		case step.Verb == "write" && item.Seed:
 			sim.d.fault(at(step.Pos), "remove it from the write, or remove its seed: true", "item %q is content of the image: it is not written", item.Name)
+		case step.Verb == "erase" && item.InService():
+			sim.d.fault(at(step.Pos), "remove the step", "item %q is in a service, where nothing is erased by hand", item.Name)
 		case step.Verb == "edit" && !item.Seed:
 			sim.d.fault(at(step.Pos), fmt.Sprintf("- write: %s", item.Name), "item %q is not content of the image: it is written, not edited", item.Name)
 		case step.Verb == "write":
@@ -126,6 +137,10 @@ func (sim *simulation) onTargets(step Step, verb Verb) {
 		c, ok := sim.v.Container(name)
 		if !ok {
 			continue // reported as undefined
+		}
+		if c.Service != nil && !slices.Contains(serviceVerbs, step.Verb) {
+			sim.d.fault(at(step.Pos), "a service can "+strings.Join(serviceVerbs, ", "), "%s can't happen to the service %q", step.Verb, name)
+			continue
 		}
 		if step.Verb == "restore" && step.From != "" {
 			verb.from = absent // from an archive it is a new container

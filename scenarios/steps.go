@@ -85,6 +85,7 @@ func Verbs() []Verb {
 			options: []field[Step]{must(items), on}},
 		{Name: "erase", Doc: "take items away by hand, in the container", Bare: "items", also: []string{"unlink"}, scope: targets, from: running,
 			options: []field[Step]{must(items), on}},
+		loadVerb(items),
 		{Name: "stop", Doc: "podman stop", place: anywhere, Event: true, Bare: "on", scope: targets, from: running, to: stopped, options: event()},
 		{Name: "start", Doc: "podman start: the same container again", place: anywhere, Event: true, Bare: "on", scope: targets, from: created | stopped, to: running, options: event()},
 		{Name: "restart", Doc: "podman restart: the same container, a new process", Event: true, Bare: "on", also: []string{"reboot"}, scope: targets, from: created | running | stopped, to: running, options: event()},

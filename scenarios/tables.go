@@ -47,6 +47,7 @@ func containerFields() []field[Container] {
 					d.fault(n, "write live, or {ready: /var/lib/app/app.db}", "health can't be %q", shorten(s))
 				}
 			}},
+		intField("replicas", "how many of this container: NAME-1, NAME-2 …; a step on NAME is about all of them", 1, 10, func(c *Container) *int { return &c.Replicas }),
 		boolField("deferred", "not run by a bare run: only where a step says so, with on", func(c *Container, b bool) { c.Deferred = b }),
 	}
 }
@@ -116,7 +117,7 @@ func itemKinds() []itemKind {
 	path := func(what string) func(d *decoder, n *yaml.Node) (string, bool) {
 		return func(d *decoder, n *yaml.Node) (string, bool) { return d.path(n, what) }
 	}
-	return []itemKind{
+	return append([]itemKind{
 		{File, "a file at this path", path("file"), pathSchema(), []string{"mode", "size", "seed"}},
 		{SQLite, "rows in the SQLite database at this path", path("sqlite"), pathSchema(), []string{"rows", "journal", "synchronous"}},
 		{Memory, "a value of this name in the memory of process 1", func(d *decoder, n *yaml.Node) (string, bool) {
@@ -130,7 +131,7 @@ func itemKinds() []itemKind {
 		{Health, "what podman healthcheck run says of the container of this name, compared with what it said at the write", func(d *decoder, n *yaml.Node) (string, bool) {
 			return d.text(n, "health", objName)
 		}, objName.schema(), nil},
-	}
+	}, serviceItemKinds()...)
 }
 
 // itemFields are the keys beside the kind; which kinds have them stands in
@@ -145,6 +146,7 @@ func itemFields() []field[Item] {
 		wordField("journal", "SQLite's journal_mode; the database then stays open, as a service keeps it", []string{"wal", "delete"}, func(i *Item, s string) { i.Journal = s }),
 		wordField("synchronous", "SQLite's synchronous; the database then stays open, as a service keeps it", []string{"off", "normal", "full", "extra"}, func(i *Item, s string) { i.Synchronous = s }),
 		boolField("seed", "it is content of the image, never written: survived then means as the image has it", func(i *Item, b bool) { i.Seed = b }),
+		textField("service", "the service it is in; without: the only one that fits", tableText, func(i *Item) *string { return &i.Service }),
 		textField("on", "the container it is written in", objName, func(i *Item) *string { return &i.On }),
 		{name: "acceptable_loss", doc: "how much of it its owner can do without: none, all, or a time like 1m", schema: schema{"anyOf": []any{schema{"enum": []any{"none", "all"}}, schema{"type": "string", "pattern": durationPattern}}},
 			read: func(d *decoder, n *yaml.Node, i *Item) {
@@ -267,10 +269,11 @@ func (d *decoder) item(e entry) Item {
 		for _, key := range other.own {
 			if at := keys[key]; at != nil && !slices.Contains(kind.own, key) {
 				d.fault(at, "remove it", "%s is for a %s item, not for %s", key, other.kind, kind.kind)
+				delete(keys, key) // other kinds may have it too
 			}
 		}
 	}
-	if item.Kind == SQLite && item.Rows == 0 {
+	if (item.Kind == SQLite || item.Kind == Row) && item.Rows == 0 {
 		item.Rows = 1
 	}
 	switch {

@@ -103,6 +103,9 @@ func (d *decoder) itemsApart(s *Scenario) {
 		if !item.Kind.OnDisk() {
 			p.kind = string(item.Kind)
 		}
+		if item.InService() {
+			p.kind, p.on = string(item.Kind)+" of "+item.Service, ""
+		}
 		if first, twice := seen[p]; twice {
 			d.fault(at(item.Pos), "give each a place of its own", "items %q and %q are in the same place: %s", first.Name, item.Name, item.Path)
 		}
@@ -173,7 +176,7 @@ var source = map[string]string{"import": "export", "volume import": "volume expo
 
 // references checks that what steps name exists.
 func (d *decoder) references(s *Scenario, v *Variant) {
-	volumes, containers := v.namedVolumes(), containerNames(v.Containers)
+	volumes, containers := v.namedVolumes(), append(containerNames(v.Containers), groups(v.Containers)...)
 	labels := map[string]int{}
 	for i, step := range v.Steps {
 		if d.misplaced(s, step, d.verbs[step.Verb]) {

@@ -141,7 +141,7 @@ type ContainerSpec struct {
 	Remove        bool  // --rm
 	Restart       string
 	Pod           string
-	Network       string // "" means none
+	Network       string // "" means none; host; container:NAME shares that one's; else a network's name
 
 	// Health is the command of a health check that is only asked for, never
 	// run by a timer; nil for the image's own, if it has one.

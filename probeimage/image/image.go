@@ -49,6 +49,8 @@ type Spec struct {
 	User    string            // USER: name or uid, [:group]
 	Labels  map[string]string
 	Env     map[string]string
+
+	program *program // nil: the probe that is built into the lab
 }
 
 // Archs lists the architectures the lab can carry a probe for.
@@ -93,7 +95,7 @@ func Build(spec Spec) (ref string, archive func() (io.Reader, error), err error)
 	}
 	ref = spec.Tag
 	if ref == "" {
-		probe, err := probeHash(spec.Arch)
+		probe, err := spec.programHash()
 		if err != nil {
 			return "", nil, err
 		}
@@ -103,8 +105,8 @@ func Build(spec Spec) (ref string, archive func() (io.Reader, error), err error)
 		}
 		sum := sha256.New()
 		fmt.Fprintf(sum, "%s\n%s\n%s\n%s", format, probe, passwd, text)
-		ref = Repository + ":" + hex.EncodeToString(sum.Sum(nil))[:12]
-	} else if _, err := packedProbe(spec.Arch); err != nil {
+		ref = spec.repository() + ":" + hex.EncodeToString(sum.Sum(nil))[:12]
+	} else if _, err := spec.programHash(); err != nil {
 		return "", nil, err
 	}
 	return ref, func() (io.Reader, error) { return spec.archive(ref) }, nil
@@ -230,7 +232,7 @@ func (s Spec) archive(ref string) (io.Reader, error) {
 		OS:           "linux",
 		Config: runConfig{
 			User:       s.User,
-			Entrypoint: []string{"/probe"},
+			Entrypoint: []string{"/" + s.programName()},
 			Labels:     s.Labels,
 			StopSignal: "SIGTERM",
 		},
@@ -281,7 +283,7 @@ func (s Spec) archive(ref string) (io.Reader, error) {
 }
 
 func (s Spec) baseLayer() ([]byte, error) {
-	probe, err := Probe(s.Arch)
+	content, err := s.programContent()
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +292,7 @@ func (s Spec) baseLayer() ([]byte, error) {
 	err = firstError(
 		addDir(w, "etc", 0o755),
 		addFile(w, "etc/passwd", passwd, 0o644),
-		addFile(w, "probe", probe, 0o755),
+		addFile(w, s.programName(), content, 0o755),
 		addDir(w, "tmp", 0o1777),
 		w.Close(),
 	)

@@ -7,6 +7,8 @@
 // that fields can be added; an unknown Op is refused with CodeUnknownOp.
 package wire
 
+import "strings"
+
 // Version of the protocol spoken by this tree.
 const Version = 1
 
@@ -22,6 +24,8 @@ const (
 	Write Op = "write" // write Item, then answer: Reply.Found is a read-back made at once
 	Read  Op = "read"  // look for Item: Reply.Found
 	Erase Op = "erase" // take Item away: Reply.Found is a look made at once after
+	Ping  Op = "ping"  // does the service named by Item.Service take requests: no Error is yes
+	Drop  Op = "drop"  // remove the collection Item.Path from the service Item.Service
 	Exit  Op = "exit"  // leave with code Request.Code, after answering; in a virtual machine: power off cleanly
 	Crash Op = "crash" // leave at once without answering, code Request.Code
 
@@ -63,8 +67,8 @@ type Cut struct {
 // Item says what to write or look for. The kinds and modes are the words of
 // the scenario file (scenarios.ItemKind, scenarios.WriteMode).
 type Item struct {
-	Kind  string `json:"kind"`            // file, sqlite, transcript, cache, memory, fact
-	Path  string `json:"path"`            // absolute path; memory: variable name; fact: boot-id or hostname
+	Kind  string `json:"kind"`            // file, sqlite, transcript, cache, memory, fact; in a service: row, key, object
+	Path  string `json:"path"`            // absolute path; memory: variable name; fact: boot-id or hostname; row: collection; key, object: collection/id
 	Nonce string `json:"nonce,omitempty"` // write: goes into the content, fresh for every write; 1 to 128 printable ASCII characters, no space
 	Rows  int    `json:"rows,omitempty"`  // sqlite: rows to add
 	Size  int    `json:"size,omitempty"`  // file, cache: bytes this write puts there; less than the short note (0): the short note. transcript: bytes of an answer
@@ -79,6 +83,12 @@ type Item struct {
 
 	Persist string `json:"persist,omitempty"` // transcript: before (default) or after the answer is shown
 	Work    int    `json:"work,omitempty"`    // cache: bytes hashed to make it
+	// Service names the service the item is in. Its address is in the
+	// container's environment (ServiceEnv).
+	Service string `json:"service,omitempty"`
+	// Seq numbers one record of many (sqlite, row; from 1): a write puts this
+	// one only, and Found is about it alone.
+	Seq int `json:"seq,omitempty"`
 }
 
 // Reply is one line from the probe. Exactly one of Error, Hello and Found is
@@ -124,6 +134,7 @@ const (
 	CodeReadOnly   Code = "read-only"  // EROFS: refused
 	CodePermission Code = "permission" // EACCES, EPERM: on write refused, on read unknown
 	CodeNoSpace    Code = "no-space"   // ENOSPC, EDQUOT: refused
+	CodeDenied     Code = "denied"     // a service does not let this user in
 	CodeIO         Code = "io"         // anything else the kernel said
 )
 
@@ -134,6 +145,12 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Text }
+
+// ServiceEnv is the environment variable in which a container finds the
+// address of a service, as a URL with user and password.
+func ServiceEnv(service string) string {
+	return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(service)) + "_URL"
+}
 
 // Greeting is what a probe says of itself.
 type Greeting struct {
@@ -151,7 +168,8 @@ type Found struct {
 	Present bool     `json:"present"`
 	SHA256  string   `json:"sha256,omitempty"` // hex; of the file's bytes, the rows in order, or the value
 	Size    int64    `json:"size"`             // bytes; 0 for memory
-	Rows    int      `json:"rows,omitempty"`   // sqlite: rows; transcript: whole turns
+	Rows    int      `json:"rows,omitempty"`   // sqlite: rows; row: rows; transcript: whole turns
+	Seqs    string   `json:"seqs,omitempty"`   // sqlite, row: the numbered records there, as ranges: 1-12,14 (Ranges)
 	Nonces  []string `json:"nonces,omitempty"` // nonces recognised in the content, oldest first, at most 64, the last ones kept
 	Torn    string   `json:"torn,omitempty"`   // why the content does not parse; "" when it does
 	// ZeroTail counts the zero bytes at the end of a file: space that was

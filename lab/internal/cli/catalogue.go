@@ -66,7 +66,7 @@ func runShow(env *Env, name string, allow []string) error {
 		return err
 	}
 	jobs, err := plans([]*scenarios.Scenario{s}, experiment.PlanOptions{
-		RunID: "RUN", Folder: "LAB", Images: imageMaker(), Nonce: func() string { return "NONCE" },
+		RunID: "RUN", Folder: "LAB", Images: imageMaker(), Stores: serviceStores(env, nil), Nonce: func() string { return "NONCE" },
 	})
 	if err != nil {
 		return err

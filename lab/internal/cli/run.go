@@ -29,6 +29,8 @@ type runOptions struct {
 	dryRun  bool
 	timeout time.Duration
 	allow   []string
+	service []string
+	instead map[string]string // by the service's name: of --service
 }
 
 // defaultScenario is what a bare `lab run` runs.
@@ -54,6 +56,7 @@ func newRun(env *Env) *cobra.Command {
 	cmd.Flags().BoolVar(&opts.dryRun, "dry-run", false, "print the podman commands instead of running anything")
 	cmd.Flags().DurationVar(&opts.timeout, "timeout", 2*time.Minute, "longest time for one variant")
 	cmd.Flags().StringArrayVar(&opts.allow, "allow-host-path", nil, "host folder a scenario may bind-mount (repeatable)")
+	cmd.Flags().StringArrayVar(&opts.service, "service", nil, "run a service of a scenario as another store: NAME=IMAGE that is here, or NAME=URL (repeatable)")
 	return cmd
 }
 
@@ -71,6 +74,9 @@ func runRun(ctx context.Context, env *Env, opts runOptions, names []string) erro
 	if err != nil {
 		return err
 	}
+	if opts.instead, err = serviceFlags(opts.service, list); err != nil {
+		return err
+	}
 	format, err := opts.output.lookup()
 	if err != nil {
 		return err
@@ -79,7 +85,7 @@ func runRun(ctx context.Context, env *Env, opts runOptions, names []string) erro
 		return err
 	}
 	if opts.dryRun {
-		return printPlans(env, opts.engineFlags, list)
+		return printPlans(env, opts, list)
 	}
 	rep, left, err := execute(ctx, env, opts, list)
 	if rep == nil {
@@ -184,7 +190,9 @@ func execute(ctx context.Context, env *Env, opts runOptions, list []*scenarios.S
 		}
 	}
 	defer finish()
-	jobs, err := plans(list, s.planOptions(env))
+	po := s.planOptions(env)
+	po.Stores.Instead = opts.instead
+	jobs, err := plans(list, po)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +227,7 @@ func execute(ctx context.Context, env *Env, opts runOptions, list []*scenarios.S
 func (s *session) planOptions(env *Env) experiment.PlanOptions {
 	kernel, initrd := machineFiles(env)
 	return experiment.PlanOptions{
-		RunID: s.id, Folder: s.folder, Images: s.images, Nonce: func() string { return env.Random(8) },
+		RunID: s.id, Folder: s.folder, Images: s.images, Stores: serviceStores(env, nil), Nonce: func() string { return env.Random(8) },
 		Kernel: kernel, Initrd: initrd,
 	}
 }
@@ -289,12 +297,12 @@ func keepNote(env *Env, s *session, jobs []*job) {
 }
 
 // printPlans prints the podman commands of every variant.
-func printPlans(env *Env, flags engineFlags, list []*scenarios.Scenario) error {
+func printPlans(env *Env, opts runOptions, list []*scenarios.Scenario) error {
 	state, err := stateDir(env)
 	if err != nil {
 		return err
 	}
-	dialed, err := dialOptions(env, flags, "", "")
+	dialed, err := dialOptions(env, opts.engineFlags, "", "")
 	if err != nil {
 		return err
 	}
@@ -302,7 +310,7 @@ func printPlans(env *Env, flags engineFlags, list []*scenarios.Scenario) error {
 	kernel, initrd := machineFiles(env)
 	jobs, err := plans(list, experiment.PlanOptions{
 		Kernel: kernel, Initrd: initrd,
-		RunID: id, Folder: filepath.Join(state, "runs", id), Images: imageMaker(),
+		RunID: id, Folder: filepath.Join(state, "runs", id), Images: imageMaker(), Stores: serviceStores(env, opts.instead),
 		Nonce: func() string { return env.Random(8) }, Podman: experiment.NewShell(bindings.HostShell(dialed)),
 	})
 	if err != nil {

@@ -204,18 +204,24 @@ func dialOptions(env *Env, flags engineFlags, folder, root string) (bindings.Opt
 // imageMaker makes the lab's images for this machine's architecture.
 func imageMaker() experiment.ImageMaker {
 	return func(extra *scenarios.Image) (engine.Image, error) {
-		spec := image.Spec{Arch: runtime.GOARCH}
-		if extra != nil {
-			spec.Files, spec.Volumes, spec.User, spec.Tag = extra.Files, extra.Volumes, extra.User, extra.Tag
-			if extra.Tag != "" {
-				// Another image than anybody's of the same content: removing
-				// one must not leave it under the other's name.
-				spec.Labels = map[string]string{"lab.image": extra.Tag}
-			}
-		}
-		ref, archive, err := image.Build(spec)
+		ref, archive, err := image.Build(imageSpec(extra))
 		return engine.Image{Ref: ref, Archive: archive}, err
 	}
+}
+
+// imageSpec is the image with what a scenario adds to it.
+func imageSpec(extra *scenarios.Image) image.Spec {
+	spec := image.Spec{Arch: runtime.GOARCH}
+	if extra == nil {
+		return spec
+	}
+	spec.Files, spec.Volumes, spec.User, spec.Tag = extra.Files, extra.Volumes, extra.User, extra.Tag
+	if extra.Tag != "" {
+		// Another image than anybody's of the same content: removing one must
+		// not leave it under the other's name.
+		spec.Labels = map[string]string{"lab.image": extra.Tag}
+	}
+	return spec
 }
 
 // close checks that nothing of the run is left, and lets go of the engine

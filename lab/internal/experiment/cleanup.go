@@ -22,6 +22,7 @@ const Patience = time.Second
 func (r *runner) cleanup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
+	r.dropCollections(ctx)
 	for _, l := range r.live {
 		if !r.env.Keep && !l.paused {
 			l.session.exit(ctx) // a container whose process has left goes faster

@@ -83,6 +83,7 @@ type sight struct {
 	attempts int          // writes that were carried out, accepted or not
 	planned  int          // writes the plan has before the checkpoint
 	seen     *Observation // at the checkpoint
+	load     *loaded      // what a load wrote of it
 	fault    string       // why there is nothing at the checkpoint
 
 	writes []written // the acknowledged ones, with their times
@@ -102,7 +103,7 @@ type written struct {
 func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 	s := sight{item: p.items[item], fault: rec.Fault}
 	for _, st := range p.Steps[:at.seq] {
-		if st.Verb == "write" {
+		if st.Verb == "write" || st.Verb == "load" {
 			for _, name := range st.Items {
 				if name == item {
 					s.planned++
@@ -116,6 +117,11 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 		}
 		sr := &rec.Steps[i]
 		s.noteEvent(sr)
+		if sr.Load != nil && i != at.seq {
+			if it, ok := sr.Load.Items[item]; ok {
+				s.noteLoad(it)
+			}
+		}
 		for j := range sr.Items {
 			o := &sr.Items[j]
 			if o.Item != item {
@@ -173,6 +179,15 @@ func (s *sight) noteRead(sr *StepRecord, o *Observation) {
 	}
 }
 
+func (s *sight) noteLoad(it LoadItem) {
+	s.attempts++
+	if s.load == nil {
+		s.load = &loaded{}
+	}
+	s.load.add(it)
+	s.written = len(s.load.acked) > 0
+}
+
 func (s *sight) noteWrite(sr *StepRecord, o *Observation) {
 	s.attempts++
 	s.event, s.crash, s.sweep = time.Time{}, nil, nil
@@ -222,6 +237,8 @@ func (s *sight) outcome() (scenarios.Outcome, string) {
 		return scenarios.Unknown, s.seen.Error.Text
 	case s.seen.Found == nil:
 		return scenarios.Unknown, "the probe's answer says nothing"
+	case s.load != nil:
+		return s.afterLoad()
 	case s.wrote == nil && s.attempts == 0:
 		return scenarios.Unknown, "it was never written"
 	case s.wrote == nil:
@@ -253,6 +270,30 @@ func (s *sight) again() string {
 	}
 }
 
+// afterLoad counts the records of a load.
+func (s *sight) afterLoad() (scenarios.Outcome, string) {
+	there, err := wire.InRanges(s.seen.Found.Seqs)
+	total := len(s.load.acked)
+	switch {
+	case err != nil:
+		return scenarios.Unknown, err.Error()
+	case total == 0:
+		return scenarios.Unknown, "no write was acknowledged"
+	}
+	missing, extra := s.load.missing(there)
+	rest := ""
+	if n := len(s.load.unacked); n > 0 {
+		rest = fmt.Sprintf("; of %d not acknowledged %d came through", n, extra)
+	}
+	switch missing {
+	case 0:
+		return scenarios.Survived, fmt.Sprintf("all %d acknowledged writes%s", total, rest)
+	case total:
+		return scenarios.Lost, fmt.Sprintf("none of %d acknowledged writes%s", total, rest)
+	}
+	return scenarios.Changed, fmt.Sprintf("%d of %d acknowledged writes are gone%s", missing, total, rest)
+}
+
 func (s *sight) nothing() string {
 	if s.item.Kind == scenarios.SQLite && s.wrote.Found.Rows > 0 {
 		return fmt.Sprintf("%s → none", rows(s.wrote.Found.Rows))
@@ -263,11 +304,17 @@ func (s *sight) nothing() string {
 	if s.item.Kind == scenarios.Memory {
 		return "a new process knows nothing of it"
 	}
+	switch s.item.Kind {
+	case scenarios.Row:
+		return fmt.Sprintf("%s → none", rows(s.wrote.Found.Rows))
+	case scenarios.Key, scenarios.Object:
+		return "no such " + string(s.item.Kind)
+	}
 	return "no such file"
 }
 
 func (s *sight) everything() string {
-	if s.item.Kind == scenarios.SQLite {
+	if s.item.Kind == scenarios.SQLite || s.item.Kind == scenarios.Row {
 		return rows(s.seen.Found.Rows)
 	}
 	if s.item.Kind == scenarios.Transcript {
@@ -323,6 +370,10 @@ func (s *sight) difference() string {
 		return was.Excerpt + " → " + is.Excerpt
 	case s.item.Kind == scenarios.Transcript && is.Rows != was.Rows:
 		return fmt.Sprintf("%s → %d", turns(was.Rows), is.Rows)
+	case (s.item.Kind == scenarios.SQLite || s.item.Kind == scenarios.Row) && is.Rows != was.Rows:
+		return fmt.Sprintf("%s → %d", rows(was.Rows), is.Rows)
+	case is.Size == 0 && was.Size > 0:
+		return "empty"
 	case is.Size < was.Size:
 		return fmt.Sprintf("shorter: %d of %d bytes", is.Size, was.Size)
 	}

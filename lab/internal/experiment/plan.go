@@ -34,6 +34,10 @@ type Plan struct {
 	// plan's own, under tags of its own.
 	ownImages bool
 
+	backings map[string]*backing // by the service's name
+	network  string              // of the containers, as ContainerSpec has it; "" for none
+	missing  error               // why the plan can be shown and not run
+
 	cleanupLines []string // podman lines that take away what the others made
 }
 
@@ -45,6 +49,8 @@ type PlannedStep struct {
 	Nonces   map[string]string // write, edit: item → what this write puts there
 	Last     map[string]string // read: item → what it was last written with
 	Commands []string          // the podman lines a person would type
+
+	firstSeq int // load: its records are numbered from the one after this
 
 	seq   int              // its place in Plan.Steps
 	name  string           // what On is called in the engine when the step begins
@@ -62,6 +68,7 @@ type PlanOptions struct {
 	Number int    // of the plan within the run: names are made of both
 	Folder string // the run's folder on the host
 	Images ImageMaker
+	Stores Stores
 	Nonce  func() string // fresh at every call
 	Podman Shell
 	// Kernel and Initrd are what virtual machines start from; only for the
@@ -98,25 +105,37 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 		items:  map[string]scenarios.Item{},
 	}
 	var err error
-	if p.probe, err = o.Images(nil); err != nil {
+	images := o.Images
+	if len(s.Services) > 0 {
+		images = p.withClients(o)
+		if err := p.services(o); err != nil {
+			return nil, err
+		}
+	}
+	if p.probe, err = images(nil); err != nil {
 		return nil, err
 	}
 	p.ownImages = changesImages(v.Steps)
 	extras := p.extras()
 	for i, c := range v.Containers {
+		if c.Service != nil {
+			p.images[c.Name] = p.backings[c.Name].image
+			continue
+		}
 		if p.onMachine() {
 			break // it boots from no image
 		}
-		if p.images[c.Name], err = o.Images(extras[i]); err != nil {
+		if p.images[c.Name], err = images(extras[i]); err != nil {
 			return nil, fmt.Errorf("scenario %s, %s: the image of container %s: %w", s.Name, v.Name, c.Name, err)
 		}
 	}
 	for _, it := range s.Data {
-		p.items[it.Name] = it
+		p.items[it.Name] = p.serviceItem(it)
 	}
 	sh := newShellWriter(p, o.Podman, extras)
 	last := map[string]string{}
 	names := map[string]string{}
+	requests := 0
 	for i, st := range v.Steps {
 		for _, st := range p.split(st) {
 			ps := PlannedStep{Index: i + 1, Step: st, seq: len(p.Steps)}
@@ -148,11 +167,18 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 				}
 			case "read":
 				ps.Last = maps.Clone(last)
+			case "load":
+				ps.Nonces = map[string]string{}
+				for _, name := range st.Items {
+					ps.Nonces[name] = o.Nonce()
+				}
+				ps.firstSeq = requests
+				requests += st.Requests
 			case "rename":
 				names[st.On] = p.name(st.To)
 			case "rebuild":
 				ps.extra = p.rebuilt(extras, st)
-				img, err := o.Images(ps.extra)
+				img, err := images(ps.extra)
 				if err != nil {
 					return nil, fmt.Errorf("scenario %s, %s, step %d (rebuild): %w", s.Name, v.Name, i+1, err)
 				}
@@ -245,6 +271,16 @@ func (p *Plan) spec(c scenarios.Container) engine.ContainerSpec {
 		ImageVolume: c.ImageVolume, ReadOnly: c.ReadOnly, ReadOnlyTmpfs: c.ReadOnlyTmpfs,
 		Remove: c.Remove, Restart: c.Restart, Health: healthCommand(c.Health),
 	}
+	s.Network = p.network
+	if c.Service != nil {
+		p.serviceSpec(c, &s)
+	} else if len(p.backings) > 0 {
+		s.Env = maps.Clone(c.Env)
+		if s.Env == nil {
+			s.Env = map[string]string{}
+		}
+		maps.Copy(s.Env, p.serviceEnv())
+	}
 	for _, m := range c.Mounts {
 		s.Mounts = append(s.Mounts, engine.Mount{
 			Kind: string(m.Kind), Source: p.source(m), Target: m.Target, Options: p.options(m), Subpath: m.Subpath,
@@ -299,7 +335,7 @@ func (p *Plan) volumes() []scenarios.Volume {
 func wireItem(it scenarios.Item, nonce string) *wire.Item {
 	return &wire.Item{
 		Kind: string(it.Kind), Path: it.Path, Nonce: nonce,
-		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode), Persist: it.Persist, Work: it.Work,
+		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode), Persist: it.Persist, Work: it.Work, Service: it.Service,
 		Journal: it.Journal, Synchronous: it.Synchronous,
 	}
 }

@@ -31,6 +31,15 @@ type Record struct {
 	Cleanup Cleanup `json:"cleanup"`
 	// Machine is what a virtual machine ran on; nil where none did.
 	Machine *vm.Facts `json:"machine,omitempty"`
+	// Services are the stores outside the containers, as they came up.
+	Services []ServiceRecord `json:"services,omitempty"`
+}
+
+// ServiceRecord is one store.
+type ServiceRecord struct {
+	Name  string        `json:"name"`
+	Store string        `json:"store"`    // its image, or its address without the password
+	Ready time.Duration `json:"ready_ns"` // from when its container was started until it took requests; for several, from when the one before did
 }
 
 // StepRecord is one step as it happened.
@@ -47,6 +56,7 @@ type StepRecord struct {
 	Others  []Proof       `json:"others,omitempty"` // of an event about several containers
 	Items   []Observation `json:"items,omitempty"`
 	Crashes []Crash       `json:"crashes,omitempty"` // crash during: every kill, in order
+	Load    *LoadRecord   `json:"load,omitempty"`
 }
 
 // Crash is one kill in the middle of a write, and what was there afterwards.

@@ -90,6 +90,10 @@ func (r *runner) steps(ctx context.Context) (err error) {
 	if err := prepare(work); err != nil {
 		return r.cause(ctx, err)
 	}
+	if err := r.startServices(work); err != nil {
+		err = r.cause(ctx, err)
+		return fmt.Errorf("scenario %s, %s: %w", r.plan.Scenario.Name, r.plan.Variant.Name, err)
+	}
 	for _, st := range r.plan.Steps {
 		if err := r.step(ctx, work, st); err != nil {
 			return err
@@ -261,6 +265,7 @@ func (r *runner) afterRefusal(ctx context.Context, st PlannedStep) error {
 // verbs are the steps a runner can carry out.
 var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) error{
 	"run":     (*runner).run,
+	"load":    (*runner).load,
 	"write":   (*runner).write,
 	"edit":    (*runner).write,
 	"erase":   (*runner).erase,
@@ -314,8 +319,17 @@ func (r *runner) prepare(ctx context.Context) error {
 		}
 		return &engine.UnsupportedError{What: r.plan.ownStoreVerb(), Needs: needs}
 	}
+	if r.plan.missing != nil {
+		return r.plan.missing
+	}
 	for _, c := range r.plan.Variant.Containers {
 		img := r.plan.images[c.Name]
+		if c.Service != nil && img.Archive == nil {
+			if err := r.mustHaveImage(ctx, r.plan.backings[c.Name]); err != nil {
+				return err
+			}
+			continue
+		}
 		if r.plan.ownImages {
 			if err := r.note("image", img.Ref); err != nil {
 				return err
@@ -509,7 +523,7 @@ func (r *runner) join(ctx context.Context, l *live) error {
 }
 
 // greet opens a session with the probe in a container that has just been
-// started, and asks podman for the container's identity beside it.
+// started, or waits for the service in it, and asks podman for the container's identity beside it.
 func (r *runner) greet(ctx context.Context, l *live) (*Identity, error) {
 	looked := make(chan error, 1)
 	who := &live{id: l.id}
@@ -517,7 +531,7 @@ func (r *runner) greet(ctx context.Context, l *live) (*Identity, error) {
 		_, err := r.look(ctx, who)
 		looked <- err
 	}()
-	err := r.join(ctx, l)
+	err := r.answers(ctx, l)
 	if lerr := <-looked; err == nil {
 		err = lerr
 	}
@@ -525,7 +539,9 @@ func (r *runner) greet(ctx context.Context, l *live) (*Identity, error) {
 		return nil, err
 	}
 	l.who = who.who
-	l.who.Instance = l.session.hello.Instance
+	if l.session != nil { // a service has none
+		l.who.Instance = l.session.hello.Instance
+	}
 	after := l.who
 	return &after, nil
 }

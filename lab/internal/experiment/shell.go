@@ -33,6 +33,8 @@ func (w *shellWriter) lines(st PlannedStep) []string {
 		return line(w, st)
 	}
 	switch st.Verb {
+	case "load":
+		return w.load(st)
 	case "run", "create":
 		return append(w.before(), w.run(st)...)
 	case "write", "edit":
@@ -77,7 +79,7 @@ func (w *shellWriter) before() []string {
 			lines = append(lines, w.volumeCreate(v)...)
 		}
 	}
-	return lines
+	return append(lines, w.services()...)
 }
 
 func (w *shellWriter) volumeCreate(v scenarios.Volume) []string {
@@ -107,7 +109,9 @@ func (w *shellWriter) run(st PlannedStep) []string {
 		args = append(args, "--replace")
 	}
 	args = append(args, "--name", quote(s.Name), "--label", RunLabel+"="+w.plan.RunID)
-	if s.Pod == "" {
+	if s.Network != "" {
+		args = append(args, "--network", quote(s.Network))
+	} else if s.Pod == "" {
 		args = append(args, "--network", "none")
 	} else if !w.pods[c.Pod] {
 		w.pods[c.Pod] = true
@@ -126,9 +130,7 @@ func (w *shellWriter) run(st PlannedStep) []string {
 	if s.User != "" {
 		args = append(args, "--user", quote(s.User))
 	}
-	for _, k := range sortedKeys(s.Env) {
-		args = append(args, "-e", quote(k+"="+s.Env[k]))
-	}
+	args = append(args, w.env(s.Env)...)
 	if s.ReadOnly {
 		args = append(args, "--read-only")
 	}
@@ -156,7 +158,11 @@ func (w *shellWriter) run(st PlannedStep) []string {
 	for _, e := range s.Entrypoint {
 		args = append(args, "--entrypoint", quote(e))
 	}
-	return append(lines, strings.Join(append(args, quote(s.Image)), " "))
+	args = append(args, quote(s.Image))
+	for _, word := range s.Command {
+		args = append(args, quote(word))
+	}
+	return append(lines, strings.Join(args, " "))
 }
 
 func mountFlag(kind, source, target, subpath string, options []string, long bool) []string {
@@ -206,6 +212,9 @@ func (w *shellWriter) probe(st PlannedStep, verb string, nonces map[string]strin
 		if st.Times > 1 {
 			line = fmt.Sprintf("for i in $(seq %d); do %s; done", st.Times, line)
 		}
+		if it.Service != "" {
+			line += " --service " + it.Service
+		}
 		lines = append(lines, line)
 	}
 	return lines
@@ -241,6 +250,9 @@ func (w *shellWriter) after() []string {
 	}
 	for _, c := range w.plan.Variant.Containers {
 		add("rm -f -v --ignore %s", quote(w.plan.name(c.Name)))
+	}
+	if len(w.plan.backings) > 0 {
+		add("rm -f -v --ignore %s", quote(w.plan.name(networkName)))
 	}
 	for _, st := range w.plan.Variant.Steps {
 		if st.Verb == "rename" {

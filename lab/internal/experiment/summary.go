@@ -34,6 +34,12 @@ func PlaceOf(it scenarios.Item) string {
 	switch it.Kind {
 	case scenarios.Memory:
 		return "the memory of process 1"
+	case scenarios.Row:
+		return fmt.Sprintf("%s in table %s of %s", rows(max(it.Rows, 1)), it.Path, it.Service)
+	case scenarios.Key:
+		return fmt.Sprintf("key %s of %s", it.Path, it.Service)
+	case scenarios.Object:
+		return fmt.Sprintf("object %s of %s", it.Path, it.Service)
 	case scenarios.SQLite:
 		return rows(max(it.Rows, 1)) + " in " + it.Path
 	case scenarios.Health:

@@ -182,6 +182,15 @@ func (r *runner) revived(ctx context.Context, l *live, proof *Proof) error {
 	return nil
 }
 
+// answers waits until what runs in a container takes requests: the probe, or
+// the store of a service.
+func (r *runner) answers(ctx context.Context, l *live) error {
+	if r.plan.backings[l.on] != nil {
+		return r.awaitService(ctx, l.on)
+	}
+	return r.join(ctx, l)
+}
+
 // crash ends process 1 from the inside, which is what a restart policy
 // answers on every version (after `podman kill` 5.x does not).
 func (r *runner) crash(ctx context.Context, st PlannedStep, sr *StepRecord) error {
@@ -316,7 +325,14 @@ func (r *runner) unpause(ctx context.Context, st PlannedStep, sr *StepRecord) er
 }
 
 // goesOn proves that the same process answers.
-func (r *runner) goesOn(ctx context.Context, l *live, sr *StepRecord) error {
+func (r *runner) goesOn(ctx context.Context, l *live, sr *StepRecord) (err error) {
+	if r.plan.backings[l.on] != nil {
+		if err := r.awaitService(ctx, l.on); err != nil {
+			return err
+		}
+		sr.Proof.After, err = r.look(ctx, l)
+		return err
+	}
 	reply, err := l.session.client.Call(ctx, wire.Request{Op: wire.Hello})
 	if err != nil {
 		return &fault{fmt.Errorf("the probe does not answer: %w", err)}

@@ -21,6 +21,7 @@ const (
 	inTmpfs     place = "memory behind a path (tmpfs)"
 	inImage     place = "the mounted image"
 	inPodman    place = "the answer of podman healthcheck run"
+	inService   place = "the store outside the container"
 	inOverlay   place = "an overlay thrown away with the process"
 )
 
@@ -31,6 +32,9 @@ func placeOf(c scenarios.Container, it scenarios.Item) place {
 		return inMemory
 	case scenarios.Health:
 		return inPodman
+	}
+	if it.InService() {
+		return inService
 	}
 	m := mountOver(c, it.Path)
 	if m == nil {
@@ -135,6 +139,8 @@ func eventSince(p *Plan, at PlannedStep) string {
 		switch {
 		case st.Verb == "write":
 			names = nil
+		case st.Verb == "load":
+			names = []string{"the load"}
 		case !st.OnItems() && (st.On == at.On || st.On == ""):
 			names = append(names, st.Verb)
 		}
