@@ -129,7 +129,7 @@ expect: {afterwards: {visits: survived}}
 		}
 	}
 	require.Len(t, load.Killed, kills)
-	acknowledged, err := wire.InRanges(load.Items["visits"].Acknowledged)
+	acknowledged, err := wire.InRanges(load.Items[0].Acknowledged)
 	require.NoError(t, err)
 	require.Greater(t, len(acknowledged), requests*5/6, "%v", load.Errors)
 	require.NotZero(t, load.Failed, "no request met a kill: the test shows nothing")

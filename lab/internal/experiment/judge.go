@@ -118,8 +118,10 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 		sr := &rec.Steps[i]
 		s.noteEvent(sr)
 		if sr.Load != nil && i != at.seq {
-			if it, ok := sr.Load.Items[item]; ok {
-				s.noteLoad(it)
+			for _, it := range sr.Load.Items {
+				if it.Item == item {
+					s.noteLoad(it)
+				}
 			}
 		}
 		for j := range sr.Items {

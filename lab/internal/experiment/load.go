@@ -20,12 +20,19 @@ type LoadRecord struct {
 	Killed    []string `json:"killed,omitempty"`
 	Replaced  []string `json:"replaced,omitempty"`
 	// Errors are the words requests failed with, and how often.
-	Errors map[string]int      `json:"errors,omitempty"`
-	Items  map[string]LoadItem `json:"items"`
+	Errors []LoadError `json:"errors,omitempty"`
+	Items  []LoadItem  `json:"items"`
+}
+
+// LoadError are words that requests failed with.
+type LoadError struct {
+	Words string `json:"words"`
+	Times int    `json:"times"`
 }
 
 // LoadItem are one item's records: numbers as wire.Ranges writes them.
 type LoadItem struct {
+	Item           string `json:"item"`
 	Acknowledged   string `json:"acknowledged"`
 	Unacknowledged string `json:"unacknowledged,omitempty"` // sent, and nobody said that it was kept
 }
@@ -57,7 +64,7 @@ func (r *runner) load(ctx context.Context, st PlannedStep, sr *StepRecord) error
 		r: r, st: st, happenings: r.happenings(st),
 		over:  make(chan struct{}),
 		acked: map[string][]int{}, lost: map[string][]int{},
-		rec: &LoadRecord{Requests: st.Requests, Errors: map[string]int{}, Items: map[string]LoadItem{}},
+		rec: &LoadRecord{Requests: st.Requests},
 	}
 	l.turn = sync.NewCond(&l.mu)
 	l.share = max(1, st.Requests/(len(l.happenings)+1))
@@ -89,7 +96,7 @@ func (r *runner) load(ctx context.Context, st PlannedStep, sr *StepRecord) error
 	}
 	wg.Wait()
 	for _, name := range st.Items {
-		l.rec.Items[name] = LoadItem{Acknowledged: wire.Ranges(l.acked[name]), Unacknowledged: wire.Ranges(l.lost[name])}
+		l.rec.Items = append(l.rec.Items, LoadItem{Item: name, Acknowledged: wire.Ranges(l.acked[name]), Unacknowledged: wire.Ranges(l.lost[name])})
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -211,9 +218,7 @@ func (l *load) request(ctx context.Context, in *instance, seq int) (served, dead
 		} else {
 			served = false
 			l.lost[name] = append(l.lost[name], seq)
-			if _, known := l.rec.Errors[words]; known || len(l.rec.Errors) < 20 {
-				l.rec.Errors[words]++
-			}
+			l.failed(words)
 		}
 		l.mu.Unlock()
 	}
@@ -225,6 +230,20 @@ func (l *load) request(ctx context.Context, in *instance, seq int) (served, dead
 		l.rec.Failed++
 	}
 	return served, dead
+}
+
+// failed counts words that a request failed with; of very many different ones
+// the first twenty.
+func (l *load) failed(words string) {
+	for i := range l.rec.Errors {
+		if l.rec.Errors[i].Words == words {
+			l.rec.Errors[i].Times++
+			return
+		}
+	}
+	if len(l.rec.Errors) < 20 {
+		l.rec.Errors = append(l.rec.Errors, LoadError{words, 1})
+	}
 }
 
 // happen lets everything happen that is to happen meanwhile.
