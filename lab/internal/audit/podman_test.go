@@ -278,6 +278,7 @@ func (b *bench) check(x box) {
 		require.NoError(t, err)
 		require.NoError(t, b.EnsureImage(ctx, engine.Image{Ref: ref, Archive: archive}))
 		x.spec.Image = ref
+		t.Cleanup(func() { _ = b.RemoveImage(context.Background(), ref, false) })
 	}
 	for _, m := range x.spec.Mounts {
 		switch m.Kind {
@@ -529,6 +530,9 @@ func TestTheCommandsSaveTheData(t *testing.T) {
 				b := *b
 				b.t = t
 				name := b.id + "-" + x.name
+				if x.volume != "" {
+					t.Cleanup(func() { _ = b.RemoveVolume(context.Background(), x.volume, false) })
+				}
 				b.removeLater(name)
 				b.sh(run + "--name " + name + " --label lab.run=test " + x.args + " " + b.image.Ref)
 				probe := func(verb, path string) string {
