@@ -178,6 +178,30 @@ func TestVMEnds(t *testing.T) {
 	}
 }
 
+// A machine whose process is killed from outside, at both tries, is unknown.
+func TestVMIsKilled(t *testing.T) {
+	vmCache(t)
+	state := t.TempDir()
+	cmd, stdout, stderr := vmCommand(t, state, "run", "--format", "csv", "--timeout", "10m", shortestFile(t))
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			require.Equal(t, exitUnknown, exitCode(err), "%s%s", stdout, stderr)
+			require.Contains(t, stdout.String(), "shortest,plain,seen,at once,false,unknown,survived,unknown,")
+			require.Contains(t, stdout.String(), "qemu")
+			requireNoMachine(t, state)
+			return
+		case <-time.After(20 * time.Millisecond):
+			for _, pid := range machineProcesses(t, state) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+}
+
 // brokenCache is a cache with a kernel in it that break has spoilt.
 func brokenCache(t *testing.T, spoil func(kernel string)) string {
 	t.Helper()
@@ -191,13 +215,29 @@ func brokenCache(t *testing.T, spoil func(kernel string)) string {
 	return cache
 }
 
+const shortest = `
+version: 1
+name: shortest
+title: A boot
+machine: vm
+data: {seen: {memory: seen}}
+steps: [boot, write, read: at once]
+expect: {at once: {seen: survived}}
+`
+
+func shortestFile(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "shortest.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(shortest), 0o600))
+	return file
+}
+
 // A machine that panics is unknown, with the console's last words, and exit 3.
 func TestVMPanics(t *testing.T) {
 	state := t.TempDir()
 	cache := brokenCache(t, func(kernel string) {
 		require.NoError(t, os.WriteFile(filepath.Join(kernel, "virtio.ko"), []byte("no module"), 0o600))
 	})
-	cmd, stdout, stderr := vmCommand(t, state, "run", "--format", "csv", "--timeout", "10m", "waiting-hides-the-bug")
+	cmd, stdout, stderr := vmCommand(t, state, "run", "--format", "csv", "--timeout", "10m", shortestFile(t))
 	cmd.Env = append(cmd.Env, "LAB_CACHE_DIR="+cache)
 	require.Equal(t, exitUnknown, exitCode(cmd.Run()), "%s%s", stdout, stderr)
 	require.Contains(t, stdout.String(), "the machine panicked while it booted (at two tries); its console ends:")

@@ -378,10 +378,11 @@ func (m *Machine) greeted(ctx context.Context, limit time.Duration, rebooting bo
 			return context.Cause(ctx)
 		}
 	}
-	return &BootError{Reason: reason, Console: m.ConsoleTail(6)}
+	return &BootError{Reason: reason, Console: m.ConsoleTail(4)}
 }
 
-// ConsoleTail gives the last lines of the machine's console.
+// ConsoleTail gives the last lines of the machine's console; where the kernel
+// panicked the ones that say why, which a dump of registers follows.
 func (m *Machine) ConsoleTail(n int) []string {
 	var lines []string
 	for _, line := range strings.FieldsFunc(string(m.console()), func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -389,7 +390,14 @@ func (m *Machine) ConsoleTail(n int) []string {
 			lines = append(lines, line)
 		}
 	}
-	return lines[max(0, len(lines)-n):]
+	tail := lines[max(0, len(lines)-n):]
+	for i, line := range lines {
+		if strings.Contains(line, "probe: error") || strings.Contains(line, "Kernel panic") {
+			tail = lines[i:min(i+n, len(lines))]
+			break
+		}
+	}
+	return tail
 }
 
 // console is all the machine's process has written to its console.
