@@ -175,7 +175,7 @@ func newRoot(env *Env) *cobra.Command {
 	root.AddCommand(
 		newRun(env), newLearn(env), newTable(env), newHandout(env), newList(env), newShow(env), newCheck(env), newNew(env), newSchema(env),
 		newDoctor(env), newMatrix(env), newClean(env),
-		newProbe(env), newCompare(env), newAudit(env),
+		newProbe(env), newDrill(env), newCompare(env), newAudit(env),
 		newBoard(env),
 	)
 	for _, c := range root.Commands() {

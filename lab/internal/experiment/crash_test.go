@@ -128,6 +128,31 @@ expect: {soon: {note: survived}, later: {note: survived}}
 	}
 }
 
+// A cache that is torn in a sweep is one that its program works out again:
+// that nothing did so between two kills is no violation.
+func TestATornCacheInASweep(t *testing.T) {
+	p := planOf(t, `
+data: {c: {cache: /c, rebuild: auto, acceptable_loss: all}}
+steps: [run, write, crash: {during: c, at: every, points: 3}, read: soon]
+expect: {soon: {c: changed}}
+`)
+	torn := found("half", 0)
+	torn.Torn = "ends too early"
+	vs := Judge(p, recordOf(p, func(verb string, n int, sr *StepRecord) {
+		switch verb {
+		case "write":
+			sr.Items = []Observation{{Item: "c", Nonce: "n1", Found: found("c", 0, "n1-ab")}}
+		case "crash":
+			c := Crash{Item: "c", Nonce: "n", Where: &wire.Interrupted{}, Old: found("c", 0, "o"), Found: torn}
+			sr.Crashes = []Crash{c, c, c}
+		case "read":
+			sr.Items = []Observation{{Item: "c", Found: found("last", 0, "x")}}
+		}
+	}), engine.Facts{Version: "5.4.2"})
+	require.Equal(t, AsExpected, vs[0].Judgement, "%+v", vs[0])
+	require.Equal(t, 3, vs[0].Kills.Torn)
+}
+
 // The acceptable loss is judged whatever is expected, and by the age of what
 // was lost.
 func TestAcceptableLoss(t *testing.T) {
@@ -237,6 +262,6 @@ func TestLossWords(t *testing.T) {
 		if want == "90s" {
 			want = "1m30s"
 		}
-		require.Equal(t, want, lossWords(l))
+		require.Equal(t, want, LossWords(l))
 	}
 }

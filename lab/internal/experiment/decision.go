@@ -23,9 +23,9 @@ func (s *sight) violation(o scenarios.Outcome) string {
 		switch {
 		case it.Rebuild == "by hand":
 			return "it comes back only by hand, so it is no cache"
-		case it.Rebuild == "auto" && r == nil:
+		case it.Rebuild == "auto" && r == nil && s.kills == nil:
 			return "it should rebuild by itself, and did not"
-		case it.Rebuild == "auto" && r.Error != nil:
+		case it.Rebuild == "auto" && r != nil && r.Error != nil:
 			return "it should rebuild by itself, and could not: " + r.Error.Text
 		}
 	}
@@ -37,7 +37,7 @@ func (s *sight) violation(o scenarios.Outcome) string {
 		return "nothing of it may be lost"
 	}
 	if age := s.ageOfLoss(); age > loss.Within {
-		return fmt.Sprintf("what is gone was %s old, and only the last %s may be lost", howLong(age), lossWords(loss))
+		return fmt.Sprintf("what is gone was %s old, and only the last %s may be lost", howLong(age), LossWords(loss))
 	}
 	return ""
 }
@@ -93,8 +93,8 @@ func howLong(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// lossWords is an acceptable loss as the scenario file has it.
-func lossWords(l *scenarios.Loss) string {
+// LossWords is an acceptable loss as the scenario file has it.
+func LossWords(l *scenarios.Loss) string {
 	switch {
 	case l == nil:
 		return ""
@@ -123,7 +123,7 @@ func Decide(p *Plan, rec *Record, verdicts []Verdict) []Decision {
 		}
 		d := Decision{
 			Scenario: p.Scenario.Name, Variant: p.Variant.Name, Item: it.Name,
-			Data: dataOf(it), Where: whereOf(p, it), Rebuild: it.Rebuild, AcceptableLoss: lossWords(it.AcceptableLoss),
+			Data: dataOf(it), Where: WhereOf(p, it), Rebuild: it.Rebuild, AcceptableLoss: LossWords(it.AcceptableLoss),
 			RebuildTook: longestRebuild(rec, it.Name), Verdict: DecisionUnknown, Observed: "not looked at",
 		}
 		worst := -1
@@ -183,8 +183,8 @@ func dataOf(it scenarios.Item) string {
 	return string(it.Kind)
 }
 
-// whereOf is where an item goes: its path and what that lies on.
-func whereOf(p *Plan, it scenarios.Item) string {
+// WhereOf is where an item goes: its path and what that lies on.
+func WhereOf(p *Plan, it scenarios.Item) string {
 	on := p.Variant.Where(scenarios.Step{}, it)
 	if on == "" {
 		return PlaceOf(it)
