@@ -97,7 +97,11 @@ func (p *Podman) Clone(ctx context.Context, nameOrID, name string) (string, erro
 
 // download opens a body that is a file.
 func (p *Podman) download(ctx context.Context, path string, query url.Values, values ...string) (io.ReadCloser, error) {
-	res, err := p.do(ctx, http.MethodGet, path, query, nil, nil, values...)
+	return p.open(ctx, http.MethodGet, path, query, values...)
+}
+
+func (p *Podman) open(ctx context.Context, method, path string, query url.Values, values ...string) (io.ReadCloser, error) {
+	res, err := p.do(ctx, method, path, query, nil, nil, values...)
 	if err != nil {
 		return nil, err
 	}

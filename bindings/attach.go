@@ -1,12 +1,15 @@
 package bindings
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 )
@@ -20,27 +23,55 @@ func (p *Podman) Attach(ctx context.Context, nameOrID string) (io.ReadWriteClose
 		"stdin": {"true"}, "stdout": {"true"}, "stream": {"true"},
 		"detachKeys": {""}, // bytes are bytes: nothing detaches
 	}
+	return p.upgrade(ctx, "/containers/%s/attach", query, nil, "container", nameOrID)
+}
+
+// Exec implements engine.Engine.
+func (p *Podman) Exec(ctx context.Context, nameOrID string, command ...string) (io.ReadWriteCloser, error) {
+	config, err := json.Marshal(map[string]any{"AttachStdin": true, "AttachStdout": true, "AttachStderr": true, "Cmd": command})
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.do(ctx, http.MethodPost, "/containers/%s/exec", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(config), nameOrID)
+	if err != nil {
+		return nil, p.fail(ctx, err, "container", nameOrID)
+	}
+	defer res.Body.Close()
+	var exec struct {
+		ID string `json:"Id"`
+	}
+	if err := res.Process(&exec); err != nil {
+		return nil, p.fail(ctx, err, "container", nameOrID)
+	}
+	return p.upgrade(ctx, "/exec/%s/start", nil, strings.NewReader(`{"Detach":false,"Tty":false}`), "container", exec.ID)
+}
+
+// upgrade makes a request whose connection then carries stdin and stdout.
+func (p *Podman) upgrade(ctx context.Context, path string, query url.Values, body io.Reader, kind, name string) (io.ReadWriteCloser, error) {
 	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"tcp"}}
+	if body != nil {
+		header.Set("Content-Type", "application/json")
+	}
 	// The stream outlives the call that opened it.
 	opening, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, abandon)
 	defer stop()
-	res, err := p.do(opening, http.MethodPost, "/containers/%s/attach", query, header, nil, nameOrID)
+	res, err := p.do(opening, http.MethodPost, path, query, header, body, name)
 	if err != nil {
-		return nil, p.fail(ctx, err, "container", nameOrID)
+		return nil, p.fail(ctx, err, kind, name)
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		defer res.Body.Close()
 		err := res.Process(nil)
 		if err == nil {
-			err = fmt.Errorf("attach answered %s", res.Status)
+			err = fmt.Errorf("podman answered %s", res.Status)
 		}
-		return nil, p.fail(ctx, err, "container", nameOrID)
+		return nil, p.fail(ctx, err, kind, name)
 	}
 	rw, ok := res.Body.(io.ReadWriteCloser)
 	if !ok {
 		res.Body.Close()
-		return nil, errors.New("attach: the connection can't be written to")
+		return nil, errors.New("the connection can't be written to")
 	}
 	return &stream{ReadWriteCloser: rw}, nil
 }

@@ -50,6 +50,11 @@ type Podman struct {
 	// that shares layers with it comes (seen on 4.3.1: "layer not known").
 	images sync.RWMutex
 
+	opts Options // it was dialed with
+
+	criuOnce sync.Once
+	criuWhy  error // why no container can be checkpointed here; nil where one can
+
 	cliOnce  sync.Once
 	cliFound *cli   // the podman command beside the service; nil where there is none
 	cliWhy   string // why there is none

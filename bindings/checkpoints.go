@@ -2,7 +2,7 @@ package bindings
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,31 +12,42 @@ import (
 	"persistencelab/lab/engine"
 )
 
-// Checkpoint implements engine.Engine.
+// Checkpoint implements engine.Engine. Podman's words for a failure are the
+// runtime's exit status: whether the host can't do it at all, or this container
+// can't be saved, shows when another container is.
 func (p *Podman) Checkpoint(ctx context.Context, nameOrID, file string) error {
-	query := url.Values{}
-	if file == "" {
-		err := p.call(ctx, http.MethodPost, "/containers/%s/checkpoint", query, nil, nil, nameOrID)
-		return noCriu(p.fail(ctx, err, "container", nameOrID))
+	err := p.checkpoint(ctx, nameOrID, file)
+	var down *engine.UnreachableError
+	if err == nil || ctx.Err() != nil || errors.As(err, &down) {
+		return err
 	}
-	query.Set("export", "true")
-	res, err := p.do(ctx, http.MethodPost, "/containers/%s/checkpoint", query, nil, nil, nameOrID)
+	p.criuOnce.Do(func() {
+		p.criuWhy = p.withContainer(ctx, p.opts, func(id string) error { return p.checkpoint(ctx, id, "") })
+	})
+	if p.criuWhy != nil {
+		return &engine.UnsupportedError{
+			What: "checkpoint", Needs: "root, criu, and a runtime and kernel that go with it; podman says: " + shortened(p.criuWhy.Error()), Err: err,
+		}
+	}
+	return err
+}
+
+func (p *Podman) checkpoint(ctx context.Context, nameOrID, file string) error {
+	if file == "" {
+		err := p.call(ctx, http.MethodPost, "/containers/%s/checkpoint", nil, nil, nil, nameOrID)
+		return p.fail(ctx, err, "container", nameOrID)
+	}
+	body, err := p.open(ctx, http.MethodPost, "/containers/%s/checkpoint", url.Values{"export": {"true"}}, nameOrID)
 	if err != nil {
 		return p.fail(ctx, err, "container", nameOrID)
 	}
-	defer res.Body.Close()
-	if !res.IsSuccess() {
-		return noCriu(p.fail(ctx, res.Process(nil), "container", nameOrID))
-	}
+	defer body.Close()
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, res.Body)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	_, err = io.Copy(f, body)
+	return errors.Join(err, f.Close())
 }
 
 // Restore implements engine.Engine.
@@ -57,32 +68,13 @@ func (p *Podman) Restore(ctx context.Context, nameOrID, file, name string) (stri
 		ID string `json:"Id"`
 	}
 	err := p.call(ctx, http.MethodPost, "/containers/%s/restore", query, body, &r, nameOrID)
-	return r.ID, noCriu(p.fail(ctx, err, "container", nameOrID))
-}
-
-// noCriu tells a host that can't do checkpoints from a container that can't
-// be checkpointed, by the words; there is nothing else to tell them by.
-func noCriu(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := strings.ToLower(err.Error())
-	for _, sign := range []struct{ words, needs string }{
-		{"vdso", "a criu that works on this kernel"},
-		{"iptables-restore", "iptables"},
-		{"criu", "a working criu"},
-		{"support checkpoint", "an oci runtime that supports it, such as runc"},
-		{"configured runtime", "an oci runtime that supports it, such as runc"},
-		{"root privileges", "root"},
-		{"rootless", "root"},
-	} {
-		if strings.Contains(text, sign.words) {
-			return &engine.UnsupportedError{What: "checkpoint", Needs: sign.needs + "; podman says: " + shortened(err.Error()), Err: err}
-		}
-	}
-	return err
+	return r.ID, p.fail(ctx, err, "container", nameOrID)
 }
 
 func shortened(text string) string {
-	return fmt.Sprintf("%.200s", strings.Join(strings.Fields(text), " "))
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) > 240 { // the long part is paths; what matters stands at the end
+		return string(r[:40]) + " … " + string(r[len(r)-160:])
+	}
+	return string(r)
 }

@@ -271,6 +271,11 @@ func classify(err error) refusal {
 // tryContainer runs one throw-away container. It is removed also where the
 // call that makes it was broken off.
 func (p *Podman) tryContainer(ctx context.Context, opts Options) error {
+	return p.withContainer(ctx, opts, func(string) error { return nil })
+}
+
+// withContainer is tryContainer with something tried on the container.
+func (p *Podman) withContainer(ctx context.Context, opts Options, try func(id string) error) error {
 	if err := p.EnsureImage(ctx, opts.Image); err != nil {
 		return err
 	}
@@ -289,6 +294,9 @@ func (p *Podman) tryContainer(ctx context.Context, opts Options) error {
 	})
 	if err == nil {
 		err = p.Start(ctx, id)
+	}
+	if err == nil {
+		err = try(id)
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

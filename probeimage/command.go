@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +41,8 @@ func command(args []string, out, errw io.Writer) int {
 		return sayHello(out, errw)
 	case string(wire.Ping):
 		return pingService(args[1:], out, errw)
+	case "relay":
+		return relay(os.Stdin, out, errw)
 	case "host-report":
 		return hostReport(args[1:], out, errw)
 	case "healthy":
@@ -212,7 +216,7 @@ var errNoProbe = errors.New("no probe answers")
 func call(req wire.Request) (wire.Reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	conn, err := net.Dial("unix", socketName())
+	conn, err := dialProbe()
 	if err != nil {
 		return wire.Reply{}, errNoProbe
 	}
@@ -224,6 +228,49 @@ func call(req wire.Request) (wire.Reply, error) {
 		return wire.Reply{}, errNoProbe
 	}
 	return client.Call(ctx, req)
+}
+
+// dialProbe reaches process 1. A restored container has another mount
+// namespace than the one its probe named its socket after: then the only probe
+// of this network namespace is the one.
+func dialProbe() (net.Conn, error) {
+	conn, err := net.Dial("unix", socketName())
+	if err == nil {
+		return conn, nil
+	}
+	table, readErr := os.ReadFile("/proc/net/unix")
+	if readErr != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		name := fields[len(fields)-1]
+		if strings.HasPrefix(name, socketPrefix) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) != 1 {
+		return nil, err
+	}
+	return net.Dial("unix", names[0])
+}
+
+// relay joins a client on stdin and stdout with process 1, for where its own
+// stdin can't be reached any more.
+func relay(in io.Reader, out, errw io.Writer) int {
+	conn, err := dialProbe()
+	if err != nil {
+		fmt.Fprintf(errw, "probe: error: %v\n", errNoProbe)
+		return exitUnknown
+	}
+	defer conn.Close()
+	go func() {
+		_, _ = io.Copy(conn, in)
+		conn.Close() // whoever asked has gone
+	}()
+	_, _ = io.Copy(out, conn)
+	return exitKnown
 }
 
 func sayHello(out, errw io.Writer) int {

@@ -263,5 +263,7 @@ func socketName() string {
 	if err != nil {
 		mnt, _ = os.Hostname()
 	}
-	return "@persistencelab-probe-" + mnt
+	return socketPrefix + mnt
 }
+
+const socketPrefix = "@persistencelab-probe-"

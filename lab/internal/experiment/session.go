@@ -23,6 +23,21 @@ func openSession(ctx context.Context, eng engine.Engine, id string) (*session, e
 	if err != nil {
 		return nil, err
 	}
+	return greet(ctx, stream)
+}
+
+// openRelay is openSession by way of a second process in the container. Once
+// whoever was attached has gone, Podman's monitor has closed the stdin of
+// process 1 for good; its socket is open.
+func openRelay(ctx context.Context, eng engine.Engine, id string) (*session, error) {
+	stream, err := eng.Exec(ctx, id, "/probe", "relay")
+	if err != nil {
+		return nil, err
+	}
+	return greet(ctx, stream)
+}
+
+func greet(ctx context.Context, stream io.ReadWriteCloser) (*session, error) {
 	s := &session{stream: stream, client: wire.NewClient(stream)}
 	reply, err := s.client.Call(ctx, wire.Request{Op: wire.Hello})
 	switch {

@@ -51,8 +51,10 @@ func (r *runner) restore(ctx context.Context, st PlannedStep, sr *StepRecord) er
 			return err
 		}
 	}
-	if err := r.join(ctx, l); err != nil {
-		return err
+	// Its stdin was closed when the lab let go of it for the checkpoint.
+	var err error
+	if l.session, err = openRelay(ctx, r.eng, l.id); err != nil {
+		return &fault{fmt.Errorf("the probe in the container: %w", err)}
 	}
 	after, err := r.look(ctx, l)
 	if err != nil {

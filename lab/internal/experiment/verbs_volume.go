@@ -180,8 +180,9 @@ func (r *runner) serviceRestart(ctx context.Context, _ PlannedStep, sr *StepReco
 		// The service carried the conversation: it must be taken up anew.
 		before := r.identity(c.Name)
 		l.leave()
-		if err := r.join(ctx, l); err != nil {
-			return err
+		var err error
+		if l.session, err = openRelay(ctx, r.eng, l.id); err != nil {
+			return &fault{fmt.Errorf("the probe in the container: %w", err)}
 		}
 		after, err := r.look(ctx, l)
 		if err != nil {
