@@ -199,7 +199,7 @@ func TestRunAgainAndAgain(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, target enginetest.Target) {
 		d := newDesk(t, target)
 		b := d.standBy()
-		runs := 3
+		runs := 2
 		if enginetest.Long() {
 			runs = 50
 		}
