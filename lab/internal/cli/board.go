@@ -100,6 +100,12 @@ func runBoard(ctx context.Context, env *Env, opts boardOptions, args []string) e
 	if err := os.MkdirAll(filepath.Dir(opts.store), 0o700); err != nil {
 		return fmt.Errorf("the board's store: %w", err)
 	}
+	asked := topics(list)
+	for _, t := range asked {
+		if len(t.Questions) == 0 {
+			return usagef("lab list", "there is nothing to predict in %s: what it shows varies from run to run", t.Name)
+		}
+	}
 	l, err := listen(opts.listen)
 	if err != nil {
 		return err
@@ -109,7 +115,7 @@ func runBoard(ctx context.Context, env *Env, opts boardOptions, args []string) e
 		opts.address = "http://" + reachable(l.Addr().(*net.TCPAddr)) + "/"
 	}
 	b, secret, err := board.Open(board.Options{
-		File: opts.store, Topics: topics(list), Seats: opts.seats, Address: opts.address, Now: env.Now, Random: env.Random,
+		File: opts.store, Topics: asked, Seats: opts.seats, Address: opts.address, Now: env.Now, Random: env.Random,
 	})
 	if err != nil {
 		return &usageError{err: err, hint: "lab board --store another.sqlite"}
