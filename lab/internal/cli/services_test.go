@@ -72,7 +72,7 @@ func outcomes(rep experiment.Report) string {
 }
 
 func TestServiceLessons(t *testing.T) {
-	rep, exit, stderr := runServices(t, "external-database", "external-bucket", "ten-containers", "kill-any-one", "rolling-replacement", "--jobs", "4")
+	rep, exit, stderr := runServices(t, "external-database", "external-bucket", "ten-containers", "kill-any-one", "rolling-replacement", "agent-two-days", "--jobs", "4")
 	require.Zero(t, exit, "%s\n%s", outcomes(rep), stderr)
 	rolled := false
 	for _, r := range rep.Records {
@@ -225,4 +225,23 @@ func startStore(t *testing.T) string {
 		return err == nil
 	}, 10*time.Second, 20*time.Millisecond)
 	return address
+}
+
+// The lessons about databases come out the same on the stores people run.
+// LAB_TEST_STORE_IMAGES names their images, which scripts/store-images makes.
+func TestLessonsOnRealStores(t *testing.T) {
+	images := strings.Fields(os.Getenv("LAB_TEST_STORE_IMAGES"))
+	if len(images) == 0 {
+		t.Skip("needs images of real stores: LAB_TEST_STORE_IMAGES names none")
+	}
+	for _, image := range images {
+		t.Run(image, func(t *testing.T) {
+			rep, exit, stderr := runServices(t, "external-database", "ten-containers", "kill-any-one", "rolling-replacement", "--service", "db="+image)
+			require.Zero(t, exit, "%s\n%s", outcomes(rep), stderr)
+			for _, r := range rep.Records {
+				require.Equal(t, image, r.Services[0].Store)
+				t.Logf("%s: took requests after %s", r.Scenario, r.Services[0].Ready)
+			}
+		})
+	}
 }
