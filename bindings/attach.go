@@ -26,8 +26,8 @@ func (p *Podman) Attach(ctx context.Context, nameOrID string) (io.ReadWriteClose
 	return p.upgrade(ctx, "/containers/%s/attach", query, nil, "container", nameOrID)
 }
 
-// Exec implements engine.Engine.
-func (p *Podman) Exec(ctx context.Context, nameOrID string, command ...string) (io.ReadWriteCloser, error) {
+// Join implements engine.Engine.
+func (p *Podman) Join(ctx context.Context, nameOrID string, command ...string) (io.ReadWriteCloser, error) {
 	config, err := json.Marshal(map[string]any{"AttachStdin": true, "AttachStdout": true, "AttachStderr": true, "Cmd": command})
 	if err != nil {
 		return nil, err

@@ -92,14 +92,14 @@ func Dial(ctx context.Context, opts Options) (*Podman, error) {
 		opts.CacheDir = "" // what was not tried must not be remembered as working
 	}
 	sendLogs(opts.Log)
-	p, err := dial(ctx, opts)
+	p, err := dialWith(ctx, opts)
 	if err == nil {
 		p.opts = opts
 	}
 	return p, err
 }
 
-func dial(ctx context.Context, opts Options) (*Podman, error) {
+func dialWith(ctx context.Context, opts Options) (*Podman, error) {
 	if opts.Root != "" {
 		return startOwn(ctx, opts)
 	}

@@ -49,9 +49,9 @@ type Engine interface {
 	// before the process exists. Reading ends with io.EOF when the process
 	// has ended.
 	Attach(ctx context.Context, nameOrID string) (io.ReadWriteCloser, error)
-	// Exec runs a command in a running container and joins its stdin and
+	// Join runs a command in a running container and joins its stdin and
 	// stdout. Reading ends with io.EOF when the command has ended.
-	Exec(ctx context.Context, nameOrID string, command ...string) (io.ReadWriteCloser, error)
+	Join(ctx context.Context, nameOrID string, command ...string) (io.ReadWriteCloser, error)
 	Start(ctx context.Context, nameOrID string) error
 	// Stop asks process 1 to leave and kills it after grace.
 	Stop(ctx context.Context, nameOrID string, grace time.Duration) error

@@ -30,7 +30,7 @@ func openSession(ctx context.Context, eng engine.Engine, id string) (*session, e
 // whoever was attached has gone, Podman's monitor has closed the stdin of
 // process 1 for good; its socket is open.
 func openRelay(ctx context.Context, eng engine.Engine, id string) (*session, error) {
-	stream, err := eng.Exec(ctx, id, "/probe", "relay")
+	stream, err := eng.Join(ctx, id, "/probe", "relay")
 	if err != nil {
 		return nil, err
 	}
