@@ -173,6 +173,9 @@ func TestPolicy(t *testing.T) {
 		require.Equal(t, test.broken, fi.Broken != "", test.data)
 		require.Equal(t, !test.accepted, a.NotAccepted == 1, test.data)
 	}
+	// The answer is about what is not accepted.
+	require.Equal(t, "If web dies now and is replaced, 1 database (100 bytes) would be gone, and nothing else holds it.",
+		Judge(facts("/srv/a.db", "/srv/uploads/b"), policy("  u: {file: /srv/uploads, acceptable_loss: all}\n")).Answer)
 	// What is folded away counts when its owner says so.
 	a := Judge(facts("/run/app.pid"), policy("  p: {file: /run/app.pid, acceptable_loss: none}\n"))
 	require.Equal(t, 1, a.NotAccepted)

@@ -675,7 +675,7 @@ func (j *judge) order() {
 // answer is the plain test: what breaks if it dies right now?
 func (j *judge) answer() {
 	byWhat := map[Category]int{}
-	places := map[Category]string{}
+	bytes := int64(0)
 	for _, fi := range j.a.Findings {
 		if fi.Outcome == scenarios.Lost && fi.Accepted == "" {
 			if fi.What == Databases {
@@ -683,7 +683,7 @@ func (j *judge) answer() {
 			} else {
 				byWhat[fi.What] += fi.Files
 			}
-			places[fi.What] = fi.Where
+			bytes += max(0, fi.Bytes)
 		}
 	}
 	unknown := ""
@@ -710,8 +710,8 @@ func (j *judge) answer() {
 	switch {
 	case len(parts) > 0:
 		size := ""
-		if j.a.LostBytes > 0 {
-			size = " (" + bytesWords(j.a.LostBytes) + ")"
+		if bytes > 0 {
+			size = " (" + bytesWords(bytes) + ")"
 		}
 		j.a.Answer = fmt.Sprintf("If %s dies now and is replaced, %s%s would be gone, and nothing else holds them.%s", j.a.Container, and(parts), size, unknown)
 		if len(parts) == 1 && strings.HasPrefix(parts[0], "1 ") {
