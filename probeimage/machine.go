@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"persistencelab/probeimage/wire"
 )
 
 // The probe as /init of a virtual machine. The kernel starts it from an
@@ -81,14 +79,6 @@ func machine() error {
 	}
 	port, err := openPort(probePort)
 	if err != nil {
-		return err
-	}
-	hello := greet()
-	text, err := wire.AppendLine(nil, wire.Reply{V: wire.Version, Hello: &hello})
-	if err != nil {
-		return err
-	}
-	if _, err := port.Write(text); err != nil {
 		return err
 	}
 	how := unix.LINUX_REBOOT_CMD_POWER_OFF

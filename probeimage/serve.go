@@ -40,6 +40,12 @@ func serve(in io.Reader, out, errw io.Writer) int {
 	} else {
 		go s.accept(l)
 	}
+	if s.machine {
+		// Nobody can know when it is there, so it says so.
+		if text, err := wire.AppendLine(nil, wire.Reply{V: wire.Version, Hello: &s.hello}); err == nil {
+			_, _ = out.Write(text)
+		}
+	}
 	go s.talk(in, out)
 
 	for {

@@ -304,11 +304,11 @@ func (p *Plan) machineLines(st PlannedStep, kernel, initrd string) []string {
 	case "start":
 		return start()
 	case "reboot":
-		return []string{ask(wire.Reboot, nil)}
+		return []string{ask(wire.Reboot, nil), vm.WaitLine}
 	case "sync":
 		return []string{ask(wire.Sync, nil)}
 	case "stop", "terminate":
-		return []string{ask(wire.Exit, nil)}
+		return []string{ask(wire.Exit, nil), vm.EndLine}
 	case "write":
 		return items(wire.Write, st.Nonces)
 	case "read":

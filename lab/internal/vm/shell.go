@@ -62,18 +62,30 @@ func (s Spec) StartLines(kernel, initrd string, quote func(string) string) []str
 	for i := range args {
 		args[i] = quote(args[i])
 	}
-	return append(lines, "qemu-system-x86_64 "+strings.Join(args, " "))
+	return append(lines, "qemu-system-x86_64 "+strings.Join(args, " "), WaitLine)
 }
+
+// WaitLine waits until the probe answers: after a boot.
+const WaitLine = `until { echo '{"v":1,"id":1,"op":"hello"}'; sleep 1; } | socat - UNIX-CONNECT:probe.sock | grep boot_id; do :; done`
+
+// EndLine waits until QEMU has ended in an orderly way.
+const EndLine = "while [ -e qemu.pid ]; do sleep 0.1; done"
 
 // AskLine puts a request to the probe.
 func AskLine(req wire.Request, quote func(string) string) string {
 	req.V = wire.Version
 	text, _ := json.Marshal(req) // of plain fields: it can't fail
-	return "echo " + quote(string(text)) + " | socat -t 2 - UNIX-CONNECT:probe.sock"
+	return tell(quote(string(text)), "probe.sock", 2)
 }
 
-// CutLine takes the power away.
-const CutLine = `kill -9 "$(cat qemu.pid)"`
+// tell sends a line and shows what is answered within some seconds. QEMU hangs
+// up on whoever has nothing more to say, so the line's end must wait.
+func tell(quoted, socket string, seconds int) string {
+	return fmt.Sprintf("{ echo %s; sleep %d; } | socat - UNIX-CONNECT:%s", quoted, seconds, socket)
+}
+
+// CutLine takes the power away, and gives the kernel a moment to clear up.
+const CutLine = `[ ! -e qemu.pid ] || kill -9 "$(cat qemu.pid)"; rm -f qemu.pid; sleep 0.2`
 
 // SnapshotLines take a snapshot, or go back to one.
 func (s Spec) SnapshotLines(kind, name string, back bool, quote func(string) string) []string {
@@ -82,8 +94,7 @@ func (s Spec) SnapshotLines(kind, name string, back bool, quote func(string) str
 		word, flag = "loadvm", "-a"
 	}
 	if kind == Live {
-		return []string{"echo " + quote(fmt.Sprintf(`{"execute":"qmp_capabilities"}{"execute":"human-monitor-command","arguments":{"command-line":"%s %s"}}`, word, name)) +
-			" | socat -t 10 - UNIX-CONNECT:monitor.sock"}
+		return []string{tell(quote(fmt.Sprintf(`{"execute":"qmp_capabilities"}{"execute":"human-monitor-command","arguments":{"command-line":"%s %s"}}`, word, name)), "monitor.sock", 5)}
 	}
 	var lines []string
 	for _, i := range s.snapshotted() {
