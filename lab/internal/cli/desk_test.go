@@ -317,7 +317,7 @@ func TestSignalAtEveryStep(t *testing.T) {
 		variant := steps / 3 // as many steps as each has
 		for n := 1; n <= steps; n++ {
 			for i, s := range signals {
-				if !enginetest.Long() && ((n+share)%3 != 0 || ((n-1)/variant+n)%len(signals) != i) {
+				if !enginetest.Long() && ((n+share)%3 != 0 || ((n-1)/variant*2+n)%len(signals) != i) {
 					continue
 				}
 				d.endAt(b, n, time.Duration(n*13%50)*time.Millisecond, s)
