@@ -17,6 +17,7 @@ import (
 	"persistencelab/bindings"
 	"persistencelab/lab/internal/experiment"
 	"persistencelab/lab/internal/report"
+	"persistencelab/lab/internal/vm"
 	"persistencelab/scenarios"
 )
 
@@ -42,7 +43,8 @@ func newRun(env *Env) *cobra.Command {
 		Use:   "run [SCENARIO…]",
 		Short: "Run scenarios on real Podman and show what came back",
 		Long: "Run built-in scenarios by name, or scenario files by path, and show which data came\n" +
-			"back. Without an argument it runs " + defaultScenario + ".",
+			"back. Without an argument it runs " + defaultScenario + ". Scenarios about virtual machines need QEMU\n" +
+			"(" + vm.Setup + "); without it they are skipped.",
 		Example: "  lab run\n  lab run stop-and-start my.yaml\n  lab run --all --format markdown -o results.md\n  lab run --dry-run      # the podman commands, to type yourself",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runRun(cmd.Context(), env, opts, args)
