@@ -430,15 +430,6 @@ func mapField[T any](name, doc string, key rule, at func(*T) *map[string]string)
 	}}
 }
 
-// objectField is a mapping with a table of its own.
-func objectField[T, U any](name, doc string, table []field[U], set func(*T, U, *yaml.Node)) field[T] {
-	return field[T]{name: name, doc: doc, schema: objectSchema(table), read: func(d *decoder, n *yaml.Node, into *T) {
-		var u U
-		readMap(d, n, name, table, &u)
-		set(into, u, n)
-	}}
-}
-
 // objectSchema is the schema of a mapping read by a table.
 func objectSchema[T any](table []field[T]) schema {
 	properties := schema{}

@@ -131,7 +131,7 @@ func (b *Browser) listen(r io.Reader) {
 		line, err := in.ReadBytes(0)
 		if err != nil {
 			b.mu.Lock()
-			b.gone = fmt.Errorf("Chromium went away: %w", err)
+			b.gone = fmt.Errorf("the browser went away: %w", err)
 			for id, c := range b.waiting {
 				close(c)
 				delete(b.waiting, id)

@@ -27,13 +27,6 @@ import (
 	"persistencelab/scenarios"
 )
 
-func parse(t *testing.T, text string) *scenarios.Scenario {
-	t.Helper()
-	s, err := scenarios.Parse("x.yaml", []byte("version: 1\nname: x\ntitle: X\n"+text), scenarios.Options{})
-	require.NoError(t, err)
-	return s
-}
-
 // Every built-in scenario with one container can be drilled, and the others
 // are refused with a reason.
 func TestOfScenario(t *testing.T) {
