@@ -379,7 +379,38 @@ func TestWhatAppearsLateIsRemoved(t *testing.T) {
 	require.Empty(t, rec.Cleanup.Left)
 }
 
-// asked is an engine whose client asks twice: the second asking finds what
+// heeds is an engine that takes a while to make a container: broken off, it
+// makes it all the same, long after anybody looks.
+type heeds struct {
+	*scripted
+	asked func()
+}
+
+func (e heeds) Create(ctx context.Context, spec engine.ContainerSpec) (string, error) {
+	e.asked()
+	select {
+	case <-ctx.Done():
+		e.make("container", spec.Name)
+		return "", context.Cause(ctx)
+	case <-time.After(100 * time.Millisecond):
+		return e.scripted.Create(ctx, spec)
+	}
+}
+
+// TestRequestsAreAnswered: a run that is ended lets the engine answer what it
+// was asked last, so that the answer can be undone.
+func TestRequestsAreAnswered(t *testing.T) {
+	p, l := testPlan(t, everyMount, 0)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := newScripted()
+	rec := Run(ctx, heeds{s, func() { cancel(errors.New("interrupted")) }}, p, Env{Now: time.Now, Ledger: l})
+	require.Contains(t, rec.Fault, "interrupted")
+	require.Contains(t, s.calls, "create", "the request was broken off")
+	require.Contains(t, rec.Cleanup.Removed, "container "+p.name("app"))
+	require.Empty(t, s.left())
+}
+
+// askedTwice is an engine whose client asks twice: the second asking finds what
 // the first one made.
 type askedTwice struct{ *scripted }
 
