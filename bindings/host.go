@@ -193,6 +193,12 @@ func cacheFile(opts Options, facts ...any) string {
 	if opts.CacheDir == "" {
 		return ""
 	}
+	// Podman's own variables name files that replace the usual ones.
+	for _, name := range []string{"CONTAINERS_CONF", "CONTAINERS_CONF_OVERRIDE", "CONTAINERS_STORAGE_CONF"} {
+		file := os.Getenv(name)
+		facts = append(facts, name, file)
+		facts = append(facts, fileFacts([]string{file})...)
+	}
 	sum := sha256.Sum256([]byte(fmt.Sprintln(bootID(), opts.Image.Ref, facts)))
 	return filepath.Join(opts.CacheDir, "host-"+hex.EncodeToString(sum[:8])+".json")
 }
