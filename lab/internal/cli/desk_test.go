@@ -188,6 +188,10 @@ func (d *desk) runID() string {
 // requireNothingLeft looks for whatever a run can leave behind.
 func (d *desk) requireNothingLeft(id string, hint string) {
 	d.t.Helper()
+	// Podman's own cleanup processes may take their time.
+	for deadline := time.Now().Add(20 * time.Second); len(d.leftOf(id)) > 0 && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
 	require.Empty(d.t, d.leftOf(id), hint)
 }
 

@@ -200,7 +200,7 @@ func verdicts(d *Drill) string {
 func TestDrillOfAnImage(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, at enginetest.Target) {
 		binary := filepath.Join(t.TempDir(), "shop")
-		out, err := exec.Command("go", "build", "-o", binary, "./testdata/shop").CombinedOutput()
+		out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./testdata/shop").CombinedOutput()
 		require.NoError(t, err, string(out))
 		shop, err := os.ReadFile(binary)
 		require.NoError(t, err)
