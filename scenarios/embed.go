@@ -1,12 +1,16 @@
 package scenarios
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+
+	"gopkg.in/yaml.v3"
 )
 
 //go:embed *.yaml
@@ -51,39 +55,70 @@ func lessonKeys() []string {
 // built-in file with a fault, which a test rules out.
 func Catalogue() []*Scenario { return catalogue() }
 
-// maxPerLesson is more scenarios than a lesson will ever have.
-const maxPerLesson = 1000
-
 var catalogue = sync.OnceValue(func() []*Scenario {
-	var all []*Scenario
-	for _, name := range builtIn() {
-		s, err := Find(name)
-		if err != nil {
-			panic(err)
-		}
-		all = append(all, s)
+	all := make([]*Scenario, len(builtIn()))
+	var wg sync.WaitGroup
+	for i, name := range builtIn() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			s, err := Find(name)
+			if err != nil {
+				panic(err)
+			}
+			all[i] = s
+		}()
 	}
-	place := map[string]int{}
-	for i, l := range Lessons() {
-		for j, name := range l.Order {
-			place[name] = i*maxPerLesson + j
-		}
-	}
-	order := func(s *Scenario) int {
-		if at, ok := place[s.Name]; ok {
-			return at
-		}
-		i := slices.Index(lessonKeys(), s.Lesson)
-		if i < 0 {
-			i = len(lessonKeys())
-		}
-		return (i+1)*maxPerLesson - 1
-	}
-	slices.SortFunc(all, func(a, b *Scenario) int {
-		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Name, b.Name))
-	})
+	wg.Wait()
+	slices.SortFunc(all, func(a, b *Scenario) int { return byStudyGuide(a.heading(), b.heading()) })
 	return all
 })
+
+// Heading is what a list shows of a scenario.
+type Heading struct{ Name, Title, Lesson string }
+
+func (s *Scenario) heading() Heading { return Heading{s.Name, s.Title, s.Lesson} }
+
+// Headings gives what a list of the built-in scenarios shows, in the study
+// guide's order. It reads the head of each file only, the part before its
+// about:, so that a list costs no more than it must; a test holds it to what
+// Parse says.
+func Headings() []Heading {
+	var all []Heading
+	for _, name := range builtIn() {
+		src, err := Source(name)
+		if err != nil {
+			panic(err) // a name of builtIn
+		}
+		head, _, _ := bytes.Cut(src, []byte("\nabout:"))
+		var h Heading
+		if err := yaml.Unmarshal(head, &h); err != nil {
+			panic(err)
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, byStudyGuide)
+	return all
+}
+
+// byStudyGuide orders by lesson, within it as the lesson says, then by name.
+func byStudyGuide(a, b Heading) int {
+	place := func(h Heading) (lesson, within int) {
+		for i, l := range Lessons() {
+			if at := slices.Index(l.Order, h.Name); at >= 0 {
+				return i, at
+			}
+		}
+		lesson = slices.Index(lessonKeys(), h.Lesson)
+		if lesson < 0 {
+			lesson = len(lessonKeys())
+		}
+		return lesson, math.MaxInt
+	}
+	aLesson, aWithin := place(a)
+	bLesson, bWithin := place(b)
+	return cmp.Or(cmp.Compare(aLesson, bLesson), cmp.Compare(aWithin, bWithin), strings.Compare(a.Name, b.Name))
+}
 
 // builtIn gives the names of the built-in scenarios: of their files, too.
 func builtIn() []string {

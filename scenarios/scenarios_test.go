@@ -475,6 +475,10 @@ func TestCatalogue(t *testing.T) {
 	require.NoError(t, err)
 	all := scenarios.Catalogue()
 	require.Len(t, all, len(files))
+	heads := scenarios.Headings()
+	for i, s := range all {
+		require.Equal(t, scenarios.Heading{Name: s.Name, Title: s.Title, Lesson: s.Lesson}, heads[i])
+	}
 	last := -1
 	for _, s := range all {
 		require.Equal(t, s.Name+".yaml", s.File)

@@ -25,10 +25,10 @@ func newList(env *Env) *cobra.Command {
 }
 
 func runList(env *Env) error {
-	list := scenarios.Catalogue()
+	list := scenarios.Headings()
 	var out bytes.Buffer
 	for _, lesson := range scenarios.Lessons() {
-		var of []*scenarios.Scenario
+		var of []scenarios.Heading
 		for _, s := range list {
 			if s.Lesson == lesson.Key {
 				of = append(of, s)
