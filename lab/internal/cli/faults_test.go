@@ -69,14 +69,14 @@ func TestOwnServiceKilled(t *testing.T) {
 		}
 		d := newDesk(t, target)
 		b := d.standBy()
-		steps := []int{1, 3, 5, 10, 13, 22}
+		steps := []int{1, 3, 5, 10, 13, 21}
 		if !enginetest.Long() {
 			steps = []int{3, 13}
 		}
 		for i, n := range steps {
 			r := d.start("run", "--jobs", "1", "--format", "csv")
 			what, ok := r.step(n)
-			require.True(t, ok)
+			require.True(t, ok, "step %d: %s", n, r.shown())
 			id := d.runID()
 			require.NoError(t, syscall.Kill(serviceOf(t, id), syscall.SIGKILL))
 			res := r.end(t)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -310,10 +311,13 @@ func printPlans(env *Env, opts runOptions, list []*scenarios.Scenario) error {
 	}
 	id := env.Random(4)
 	kernel, initrd := machineFiles(env)
+	podman, runFlags := bindings.HostShell(dialed)
+	shell := experiment.NewShell(podman, runFlags)
+	shell.Pasted, shell.Remote, shell.Rootless = true, slices.Contains(podman, "--remote"), os.Getuid() != 0
 	jobs, err := plans(list, experiment.PlanOptions{
 		Kernel: kernel, Initrd: initrd,
 		RunID: id, Folder: filepath.Join(state, "runs", id), Images: imageMaker(), Stores: serviceStores(env, opts.instead),
-		Nonce: func() string { return env.Random(8) }, Podman: experiment.NewShell(bindings.HostShell(dialed)),
+		Nonce: func() string { return env.Random(8) }, Podman: shell,
 	})
 	if err != nil {
 		return err

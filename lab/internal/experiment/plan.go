@@ -39,6 +39,7 @@ type Plan struct {
 	missing  error               // why the plan can be shown and not run
 
 	cleanupLines []string // podman lines that take away what the others made
+	remote       bool     // the lines go to a service by its address
 }
 
 // PlannedStep is what one step does to one container, with everything about
@@ -80,6 +81,9 @@ type PlanOptions struct {
 type Shell struct {
 	Podman   string   // "podman", or with the global options it needs here
 	RunFlags []string // further flags of `podman run`
+	Pasted   bool     // the lines are to be pasted: what reaches beyond the plan's things gets a store of its own
+	Remote   bool     // Podman names a service: then there is no store of one's own
+	Rootless bool
 }
 
 // NewShell makes a Shell of words, quoted where a shell needs it.
@@ -103,6 +107,7 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 		Folder: filepath.Join(o.Folder, fmt.Sprint(o.Number)),
 		images: map[string]engine.Image{},
 		items:  map[string]scenarios.Item{},
+		remote: o.Podman.Remote,
 	}
 	var err error
 	images := o.Images

@@ -14,6 +14,7 @@ import (
 type shellWriter struct {
 	plan   *Plan
 	shell  Shell
+	user   string             // podman on the user's store, where shell.Podman is on one of the plan's own; see ownStore
 	made   bool               // the lines that come before the first run are written
 	pods   map[string]bool    // pods that are there now
 	extras []*scenarios.Image // what each container's image has on top of the probe
@@ -24,7 +25,11 @@ func newShellWriter(p *Plan, s Shell, extras []*scenarios.Image) *shellWriter {
 	if s.Podman == "" {
 		s.Podman = "podman"
 	}
-	return &shellWriter{plan: p, shell: s, pods: map[string]bool{}, known: map[string]bool{}, extras: slices.Clone(extras)}
+	w := &shellWriter{plan: p, shell: s, pods: map[string]bool{}, known: map[string]bool{}, extras: slices.Clone(extras)}
+	if s.Pasted && p.NeedsOwnStore() {
+		w.ownStore()
+	}
+	return w
 }
 
 // lines are the commands of one step.
@@ -54,7 +59,7 @@ func (w *shellWriter) before() []string {
 		return nil
 	}
 	w.made = true
-	var lines []string
+	lines := w.storeLines()
 	if w.plan.ownImages {
 		built := map[string]bool{}
 		for i, c := range w.plan.Variant.Containers {
@@ -282,6 +287,7 @@ func (w *shellWriter) after() []string {
 			add("rmi -f %s", quote(w.plan.images[c.Name].Ref))
 		}
 	}
+	lines = append(lines, w.removeStore()...)
 	return append(lines, RemoveFolder(w.plan.Folder))
 }
 

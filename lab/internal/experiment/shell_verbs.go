@@ -78,7 +78,7 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 		}
 		return w.podman("container restore", st.name)
 	},
-	"container prune": func(w *shellWriter, st PlannedStep) []string { return w.podman("container prune -f") },
+	"container prune": func(w *shellWriter, st PlannedStep) []string { return w.wide("container prune -f") },
 	"volume create": func(w *shellWriter, st PlannedStep) []string {
 		lines := w.volumeCreate(w.plan.volume(st.Volume))
 		last := len(lines) - 1
@@ -95,7 +95,7 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 		}
 		return w.podman(verb, w.plan.name(st.Volume))
 	},
-	"volume prune": func(w *shellWriter, st PlannedStep) []string { return w.podman("volume prune -f") },
+	"volume prune": func(w *shellWriter, st PlannedStep) []string { return w.wide("volume prune -f") },
 	"volume export": func(w *shellWriter, st PlannedStep) []string {
 		return append(w.archives(st.To), w.podman("volume export -o", w.plan.archive(st.To), w.plan.name(st.Volume))...)
 	},
@@ -104,11 +104,14 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 	},
 	"system prune": func(w *shellWriter, st PlannedStep) []string {
 		if st.Volumes {
-			return w.podman("system prune -f --volumes")
+			return w.wide("system prune -f --volumes")
 		}
-		return w.podman("system prune -f")
+		return w.wide("system prune -f")
 	},
 	"service restart": func(w *shellWriter, st PlannedStep) []string {
+		if w.user != "" {
+			return []string{"# systemctl restart podman.service: the commands here go without a service"}
+		}
 		return []string{"systemctl restart podman.service   # or end and start: podman system service"}
 	},
 	"pod stop":    func(w *shellWriter, st PlannedStep) []string { return w.podman("pod stop", w.plan.name(st.Pod)) },

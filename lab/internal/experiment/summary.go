@@ -53,6 +53,10 @@ func PlaceOf(it scenarios.Item) string {
 func (p *Plan) Script() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: %s\n", p.Scenario.Name, p.Variant.Name)
+	if p.remote && p.NeedsOwnStore() {
+		fmt.Fprintf(&b, "# Not here: %s reaches everything in a store, and by its address a service\n# gets no store of its own. On the machine itself: lab run --dry-run %s\n\n", p.ownStoreVerb(), quote(p.Scenario.Name))
+		return b.String()
+	}
 	for _, st := range p.Steps {
 		if st.Label != "" {
 			fmt.Fprintf(&b, "echo %s\n", quote("# "+st.Label))
