@@ -155,7 +155,11 @@ func (p *Podman) addMount(s *specgen.SpecGenerator, m engine.Mount) error {
 
 // Start implements engine.Engine.
 func (p *Podman) Start(ctx context.Context, nameOrID string) error {
-	return p.fail(ctx, containers.Start(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+	err := p.fail(ctx, containers.Start(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+	if err != nil && p.host != nil && classify(err) != refusedOtherwise {
+		p.host.forget() // the host is not any more as it was learned: the next run looks again
+	}
+	return err
 }
 
 // Stop implements engine.Engine.

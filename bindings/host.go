@@ -141,11 +141,24 @@ func (h *host) save() {
 	}
 }
 
+// limitsFile tells a process its resource limits (proc_pid_limits(5)); where
+// there is none, containers run in a machine with limits of its own.
+const limitsFile = "/proc/self/limits"
+
+// forget makes the next connection learn anew.
+func (h *host) forget() {
+	if h.file != "" {
+		_ = os.Remove(h.file)
+	}
+}
+
 // hostFile is where what was learned of a service of the lab's own is kept.
-// Its name is made of everything that depends on: this boot, this user, the
-// podman binary, Podman's configuration files and the store.
+// Its name is made of everything that depends on: this boot, this user, this
+// process's limits, which the service and its containers inherit, the podman
+// binary, Podman's configuration files and the store.
 func hostFile(binary string, opts Options) string {
-	facts := []any{opts.UID, opts.Root != ""}
+	limits, _ := os.ReadFile(limitsFile)
+	facts := []any{opts.UID, opts.Root != "", string(limits)}
 	return cacheFile(opts, append(facts, fileFacts(append(confFiles(), binary))...)...)
 }
 

@@ -2,7 +2,10 @@ package bindings
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,4 +35,37 @@ func TestWhatWasLearnedBelongsToItsConfiguration(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(conf, []byte("[engine]\nruntime = \"crun\"\n"), 0o600))
 	remember()
+}
+
+// A shell with other limits starts services with other limits.
+func TestWhatWasLearnedBelongsToItsLimits(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("containers have a machine's limits there, not this process's")
+	}
+	if dir := os.Getenv("LAB_TEST_PRINT_HOST_FILE"); dir != "" {
+		t.Log("file " + hostFile("/bin/true", Options{CacheDir: dir}))
+		return
+	}
+	dir := t.TempDir()
+	under := func(limit string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", "ulimit -n "+limit+" && exec \"$0\" -test.run ^TestWhatWasLearnedBelongsToItsLimits$ -test.v", os.Args[0])
+		cmd.Env = append(os.Environ(), "LAB_TEST_PRINT_HOST_FILE="+dir)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		_, file, found := strings.Cut(string(out), "file "+dir)
+		require.True(t, found, string(out))
+		return strings.Fields(file)[0]
+	}
+	require.Equal(t, under("300"), under("300"))
+	require.NotEqual(t, under("300"), under("301"))
+}
+
+// A host that turned out otherwise than it was learned is learned anew.
+func TestAHostThatChangedIsForgotten(t *testing.T) {
+	h := &host{file: filepath.Join(t.TempDir(), "host.json"), Runtime: "runc"}
+	h.save()
+	require.True(t, (&host{file: h.file}).load())
+	h.forget()
+	require.False(t, (&host{file: h.file}).load())
 }
