@@ -33,7 +33,7 @@ func Judge(p *Plan, rec *Record, facts engine.Facts) []Verdict {
 			v.Judgement = judgement(v, rule, rec)
 			switch {
 			case v.Judgement == Skipped:
-				v.Why = "skipped: " + rec.Skipped
+				v.Why, v.Detail = "skipped: "+rec.Skipped, rec.Skipped
 			case v.Judgement == Violated:
 				v.Why = v.Violation
 			case v.Why == "" && v.Violation != "":

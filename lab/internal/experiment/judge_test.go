@@ -131,6 +131,7 @@ func TestSkippedIsNotUnknown(t *testing.T) {
 	for _, v := range Judge(p, rec, engine.Facts{Version: "4.3.1"}) {
 		require.Equal(t, Skipped, v.Judgement)
 		require.Contains(t, v.Why, "needs podman 5.4")
+		require.Equal(t, rec.Skipped, v.Detail, "and so says a table of plain rows")
 	}
 }
 
