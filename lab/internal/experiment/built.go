@@ -10,14 +10,24 @@ import (
 func (p *Plan) built() []ContainerSummary {
 	var out []ContainerSummary
 	for _, c := range p.Variant.Containers {
-		sum := ContainerSummary{Name: c.Name, ReadOnly: c.ReadOnly, Mounts: p.mountsOf(c, len(p.Variant.Containers))}
+		if b := p.backings[c.Name]; b != nil && b.foreign {
+			continue // somebody's, somewhere: how it is built is not known
+		}
+		sum := ContainerSummary{
+			Name: c.Name, ReadOnly: c.ReadOnly, Machine: p.onMachine(), Service: c.Service != nil,
+			Mounts: p.mountsOf(c, len(p.Variant.Containers)),
+		}
 		for _, st := range p.Steps {
 			for _, name := range st.Items {
 				seen := slices.ContainsFunc(sum.Places, func(pl PlaceSummary) bool { return pl.Item == name })
 				if st.On != c.Name || seen {
 					continue
 				}
-				sum.Places = append(sum.Places, sum.place(c, p.items[name]))
+				pl := sum.place(c, p.items[name])
+				if pl.Where == "service" && p.backings[pl.Target] != nil && p.backings[pl.Target].foreign {
+					pl.Where = "elsewhere"
+				}
+				sum.Places = append(sum.Places, pl)
 			}
 		}
 		out = append(out, sum)
@@ -33,6 +43,9 @@ func (p *Plan) mountsOf(c scenarios.Container, depth int) []MountSummary {
 		if !slices.ContainsFunc(ms, func(o MountSummary) bool { return o.Target == m.Target }) {
 			ms = append(ms, m)
 		}
+	}
+	for _, d := range c.Disks {
+		add(MountSummary{Kind: string(d.Kind), Source: d.Name, Target: d.Target})
 	}
 	for _, m := range c.Mounts {
 		add(MountSummary{Kind: string(m.Kind), Source: m.Source, Target: m.Target, Options: m.Options})
@@ -66,8 +79,18 @@ func (p *Plan) mountsOf(c scenarios.Container, depth int) []MountSummary {
 // container's mounts when an item lies there.
 func (sum *ContainerSummary) place(c scenarios.Container, it scenarios.Item) PlaceSummary {
 	pl := PlaceSummary{Item: it.Name, Where: "layer"}
-	if it.Kind == scenarios.Memory {
+	if sum.Machine {
+		pl.Where = "memory" // its root, too: it boots from nothing else
+	}
+	switch {
+	case it.Kind == scenarios.Memory:
 		pl.Where = "memory"
+		return pl
+	case it.Kind == scenarios.Fact, it.Kind == scenarios.Health:
+		pl.Where = "elsewhere" // nothing of it is written anywhere
+		return pl
+	case it.InService():
+		pl.Where, pl.Target = "service", it.Service
 		return pl
 	}
 	for _, m := range sum.Mounts {

@@ -263,13 +263,15 @@ type VariantSummary struct {
 type ContainerSummary struct {
 	Name     string         `json:"name"`
 	ReadOnly bool           `json:"read_only,omitempty"` // it has no writable layer
+	Machine  bool           `json:"machine,omitempty"`   // it is a virtual machine: no layers, and disks for mounts
+	Service  bool           `json:"service,omitempty"`   // it is a store, up before the first step
 	Mounts   []MountSummary `json:"mounts,omitempty"`
 	Places   []PlaceSummary `json:"places,omitempty"` // of the items that are written or looked for in it
 }
 
 // MountSummary is storage from outside a container, at a path in it.
 type MountSummary struct {
-	Kind    string   `json:"kind"`             // a mount kind
+	Kind    string   `json:"kind"`             // a mount kind; of a machine's, durable or instance-store
 	Source  string   `json:"source,omitempty"` // the volume's or folder's name in the scenario, the image
 	Target  string   `json:"target"`
 	Options []string `json:"options,omitempty"`
@@ -279,6 +281,6 @@ type MountSummary struct {
 // PlaceSummary is where an item's bytes lie in a container.
 type PlaceSummary struct {
 	Item   string `json:"item"`
-	Where  string `json:"where"`            // memory, layer or mount
-	Target string `json:"target,omitempty"` // of the mount
+	Where  string `json:"where"`            // memory, layer, mount, service, or elsewhere: in none of them
+	Target string `json:"target,omitempty"` // of the mount; the service's name
 }

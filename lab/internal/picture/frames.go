@@ -14,7 +14,8 @@
 //   - Where a run ended early, a last frame says so.
 //
 // Frames are values; html.go draws them as SVG, with a description in words of
-// every one.
+// every one, and package teach draws them as text. Built is the one frame that
+// nothing was observed for: how containers are built, before a run.
 package picture
 
 import (
@@ -53,8 +54,16 @@ type Container struct {
 	Process  bool   // a process runs in it
 	Started  bool   // … since this step
 	ReadOnly bool   // it has no writable layer
+	Machine  bool   // it is a virtual machine: it has memory, and disks among the stores
 	Memory   []Item
 	Layer    []Item
+	Mounts   []Mount // whether or not it is there
+}
+
+// Mount is a path in a container behind which a store lies.
+type Mount struct {
+	Target string
+	Store  int // among the frame's stores
 }
 
 // State is whether a thing is there.
@@ -101,6 +110,8 @@ const (
 	Changed  Status = "changed"
 	Refused  Status = "refused"
 	Unknown  Status = "unknown"
+
+	Planned Status = "planned" // before a run: this is where it will lie
 )
 
 // Of makes the picture of a variant's run. It is nil where there is nothing to
@@ -132,6 +143,27 @@ func Of(r *experiment.Report, scenario, variant string) *Picture {
 	return p
 }
 
+// Built is how containers are built, before anything is run: each of them as
+// if it were there. With items it also says where each will lie.
+func Built(containers []experiment.ContainerSummary, items bool) Frame {
+	d := &drawing{built: containers}
+	d.begin()
+	for i := range d.containers {
+		c := &d.containers[i]
+		c.State, c.Process = There, true
+		d.mount(c)
+		for _, pl := range containers[i].Places {
+			if place, _ := d.place(c.Name, pl.Item); items && place != nil {
+				put(place, Item{Name: pl.Item, Status: Planned})
+			}
+		}
+	}
+	for i := range d.stores {
+		d.stores[i].New = false
+	}
+	return d.frame("how it is built", nil)
+}
+
 // drawing is a record being followed.
 type drawing struct {
 	built   []experiment.ContainerSummary
@@ -144,7 +176,7 @@ type drawing struct {
 
 func (d *drawing) begin() {
 	for _, c := range d.built {
-		d.containers = append(d.containers, Container{Name: c.Name, ReadOnly: c.ReadOnly})
+		d.containers = append(d.containers, Container{Name: c.Name, ReadOnly: c.ReadOnly, Machine: c.Machine})
 		for _, m := range c.Mounts {
 			key := storeKey(c.Name, m)
 			i := slices.IndexFunc(d.stores, func(s Store) bool { return s.key == key })
@@ -153,6 +185,14 @@ func (d *drawing) begin() {
 				i = len(d.stores) - 1
 			}
 			d.stores[i].users = append(d.stores[i].users, c.Name)
+			mounts := &d.containers[len(d.containers)-1].Mounts
+			*mounts = append(*mounts, Mount{m.Target, i})
+		}
+	}
+	for i, c := range d.built {
+		if c.Service { // no step is taken before it has answered
+			d.containers[i].State, d.containers[i].Word, d.containers[i].Process = There, "running", true
+			d.mount(&d.containers[i])
 		}
 	}
 }
@@ -160,7 +200,7 @@ func (d *drawing) begin() {
 // storeKey tells stores apart: a named one is the same for all who mount it.
 func storeKey(container string, m experiment.MountSummary) string {
 	switch scenarios.MountKind(m.Kind) {
-	case scenarios.VolumeMount, scenarios.Bind, scenarios.ImageMount:
+	case scenarios.VolumeMount, scenarios.Bind, scenarios.ImageMount, durable:
 		return m.Kind + " " + m.Source
 	}
 	if m.From != "" {
@@ -168,6 +208,12 @@ func storeKey(container string, m experiment.MountSummary) string {
 	}
 	return m.Kind + " " + container + " " + m.Target
 }
+
+// A machine's disks stand among the mounts.
+const (
+	durable       = scenarios.MountKind(scenarios.Durable)
+	instanceStore = scenarios.MountKind(scenarios.InstanceStore)
+)
 
 func storeName(m experiment.MountSummary) string {
 	name := m.Kind
@@ -182,6 +228,10 @@ func storeName(m experiment.MountSummary) string {
 		name = "tmpfs: memory behind a path"
 	case scenarios.ImageMount:
 		name = "files of another image"
+	case durable:
+		name = "durable disk " + m.Source
+	case instanceStore:
+		name = "instance store " + m.Source
 	}
 	if slices.Contains(m.Options, "O") {
 		name += ", under an overlay"
@@ -195,7 +245,8 @@ func storeName(m experiment.MountSummary) string {
 // lasting tells stores that can be seen by another container later from those
 // that come with one.
 func (s *Store) lasting() bool {
-	return strings.HasPrefix(s.key, string(scenarios.VolumeMount)) || strings.HasPrefix(s.key, string(scenarios.Bind))
+	kind, _, _ := strings.Cut(s.key, " ")
+	return slices.Contains([]scenarios.MountKind{scenarios.VolumeMount, scenarios.Bind, durable}, scenarios.MountKind(kind))
 }
 
 // step carries the picture past one step.
@@ -205,7 +256,7 @@ func (d *drawing) step(sr *experiment.StepRecord) Frame {
 		c.New, c.Started = false, false
 		if c.State == Gone {
 			// The next container of the name is looked into for the same.
-			*c = Container{Name: c.Name, ReadOnly: c.ReadOnly, ID: c.ID, Memory: c.Memory, Layer: c.Layer}
+			*c = Container{Name: c.Name, ReadOnly: c.ReadOnly, Machine: c.Machine, ID: c.ID, Memory: c.Memory, Layer: c.Layer, Mounts: c.Mounts}
 		}
 	}
 	for i := range d.stores {
@@ -230,21 +281,24 @@ func (d *drawing) step(sr *experiment.StepRecord) Frame {
 	if sr.Error != "" {
 		says = append(says, "It went wrong: "+sr.Error)
 	}
-	f := d.frame(title(sr), says)
+	f := d.frame(d.title(sr), says)
 	f.Step, f.Command = sr.Index, sr.Command
 	return f
 }
 
-func title(sr *experiment.StepRecord) string {
+func (d *drawing) title(sr *experiment.StepRecord) string {
 	on := ""
-	if sr.On != "" && sr.On != scenarios.DefaultContainer {
+	if sr.On != "" && sr.On != scenarios.DefaultContainer && !d.machine() {
 		on = " (" + sr.On + ")"
 	}
 	switch sr.Verb {
 	case "read":
 		return "look: " + sr.Label + on
-	case "write", "edit", "erase", "wait", "crash", "service restart":
+	case "write", "edit", "erase", "wait", "crash", "service restart", "load":
 		return sr.Verb + on
+	}
+	if d.machine() {
+		return sr.Verb
 	}
 	return "podman " + sr.Verb + on
 }
@@ -323,9 +377,16 @@ func (d *drawing) place(container, item string) (*[]Item, string) {
 			c := d.container(container)
 			switch pl.Where {
 			case "memory":
+				if c.Machine {
+					return &c.Memory, "its memory"
+				}
 				return &c.Memory, "the memory of its process"
 			case "layer":
 				return &c.Layer, "the writable layer"
+			case "service":
+				return d.kept(pl.Target)
+			case "elsewhere":
+				return nil, pl.Target
 			}
 			for _, m := range b.Mounts {
 				for i := range d.stores {
@@ -337,6 +398,21 @@ func (d *drawing) place(container, item string) (*[]Item, string) {
 		}
 	}
 	return nil, ""
+}
+
+// kept is where a service keeps what it is given.
+func (d *drawing) kept(service string) (*[]Item, string) {
+	c := d.container(service)
+	if c == nil {
+		return nil, ""
+	}
+	for _, m := range c.Mounts {
+		if m.Target == scenarios.ServiceData {
+			s := &d.stores[m.Store]
+			return &s.Items, s.Name
+		}
+	}
+	return &c.Layer, "the writable layer of " + service
 }
 
 // look is a step about data items: a write, a checkpoint.
@@ -448,6 +524,14 @@ func (d *drawing) event(sr *experiment.StepRecord) []string {
 	}
 	if len(says) == 0 {
 		says = []string{"No container was seen to change."}
+		switch {
+		case d.machine() && sr.Verb == "snapshot":
+			says = []string{"What is on the durable disks now is kept, under a name."}
+		case d.machine() && sr.Verb == "rollback":
+			says = []string{"The durable disks were put back to what they held at the snapshot."}
+		case d.machine():
+			says = []string{"The machine was not seen to change."}
+		}
 	}
 	return says
 }
@@ -473,6 +557,9 @@ func (d *drawing) proof(on string, p *experiment.Proof) (says []string) {
 		}
 		return says
 	}
+	if c.Machine {
+		return append(says, d.machineProof(c, p)...)
+	}
 	who := "Container " + c.Name
 	if d.alone() {
 		who = "The container"
@@ -490,7 +577,7 @@ func (d *drawing) proof(on string, p *experiment.Proof) (says []string) {
 		before := c.ID
 		*c = Container{
 			Name: c.Name, ReadOnly: c.ReadOnly, ID: short(p.After.ID), State: There, Word: p.After.State, New: true,
-			Memory: c.Memory, Layer: c.Layer,
+			Memory: c.Memory, Layer: c.Layer, Mounts: c.Mounts,
 		}
 		layer := "with a writable layer of its own"
 		if c.ReadOnly {
@@ -533,7 +620,46 @@ func (d *drawing) proof(on string, p *experiment.Proof) (says []string) {
 	return says
 }
 
+// machineProof draws what one proof shows of a virtual machine, and says it.
+func (d *drawing) machineProof(c *Container, p *experiment.Proof) []string {
+	id := func(i *experiment.Identity) string { return i.ID[strings.LastIndex(i.ID, "-")+1:] } // …-machine-2
+	switch {
+	case p.After == nil:
+		return nil
+	case p.OldIsGone != "":
+		c.Word, c.Process = p.After.State, false
+		went := "Its memory"
+		for i := range d.stores {
+			if s := &d.stores[i]; !s.lasting() && s.State == There {
+				s.State = Gone
+				went += ", and what was on " + s.Name + ","
+			}
+		}
+		return []string{fmt.Sprintf("The machine is %s (%s). %s went with it.", c.Word, p.OldIsGone, went)}
+	}
+	before := c.ID
+	c.State, c.ID, c.Word = There, id(p.After), p.After.State
+	d.mount(c)
+	same := p.Before != nil && p.Before.ID == p.After.ID
+	switch booted := p.Before == nil || p.Before.BootID != p.After.BootID; {
+	case !booted:
+		c.Process = true
+		return []string{"The same boot, as its boot id says."}
+	case same:
+		c.Process, c.Started = true, true
+		return []string{"Another boot, of the same machine: the boot id is a new one."}
+	}
+	c.Process, c.Started, c.New = true, true, true
+	if before == "" {
+		return []string{"A machine has booted."}
+	}
+	return []string{fmt.Sprintf("Machine %s has booted; it is not machine %s again.", c.ID, before)}
+}
+
 func (d *drawing) alone() bool { return len(d.built) == 1 }
+
+// machine tells whether it is all about a virtual machine.
+func (d *drawing) machine() bool { return len(d.built) > 0 && d.built[0].Machine }
 
 // mount draws what a new container mounts.
 func (d *drawing) mount(c *Container) {
@@ -542,7 +668,7 @@ func (d *drawing) mount(c *Container) {
 		if !slices.Contains(s.users, c.Name) {
 			continue
 		}
-		s.New = s.State != There || !s.lasting()
+		s.New = s.State != There || !s.lasting() && !c.Machine // a machine keeps what it has until it is off
 		s.State = There
 	}
 }
@@ -563,17 +689,34 @@ func (f *Frame) Alt() string {
 	for _, c := range f.Containers {
 		switch c.State {
 		case Absent:
+			if c.Machine {
+				out = append(out, "No machine is there.")
+				continue
+			}
 			out = append(out, fmt.Sprintf("Container %s is not there.", c.Name))
 			continue
 		case Gone:
 			out = append(out, fmt.Sprintf("Container %s is gone, and with it its memory and writable layer.", c.Name))
 			continue
 		}
-		s := fmt.Sprintf("Container %s, %s, %s. ", c.Name, c.ID, c.Word)
+		s := "Container " + c.Name
+		if c.Machine {
+			s = "Virtual machine"
+		}
+		for _, more := range []string{c.ID, c.Word} {
+			if more != "" {
+				s += ", " + more
+			}
+		}
+		s += ". "
 		if c.Process {
 			s += "In its memory: " + inWords(c.Memory) + ". "
 		} else {
 			s += "No process. "
+		}
+		if c.Machine {
+			out = append(out, strings.TrimSpace(s))
+			continue
 		}
 		if c.ReadOnly {
 			s += "No writable layer. "
@@ -610,5 +753,5 @@ func inWords(items []Item) string {
 
 var statusWords = map[Status]string{
 	Written: "just written", Unseen: "not looked at since", Failed: "not accepted", Present: "there", Missing: "not there",
-	Survived: "survived", Lost: "lost", Changed: "changed", Refused: "refused", Unknown: "unknown",
+	Survived: "survived", Lost: "lost", Changed: "changed", Refused: "refused", Unknown: "unknown", Planned: "is written",
 }

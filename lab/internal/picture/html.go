@@ -148,10 +148,14 @@ var signs = map[Status]string{
 	Survived: "✓", Lost: "✗", Changed: "≠", Refused: "⊘", Unknown: "?",
 }
 
+// Sign is the item's mark, which tells statuses apart without colour; "" for
+// one that is planned.
+func (it Item) Sign() string { return signs[it.Status] }
+
 func (it Item) says() string {
-	s := signs[it.Status] + " " + clean(it.Name)
+	s := strings.TrimSpace(signs[it.Status] + " " + clean(it.Name))
 	switch it.Status {
-	case Written, Unseen:
+	case Written, Unseen, Planned:
 		return s
 	case Failed:
 		return s + " refused"
@@ -200,20 +204,44 @@ func class(base string, state State, isNew bool) string {
 	return base
 }
 
+// kind is what a container is called in its head.
+func (c *Container) kind() string {
+	if c.Machine {
+		return "virtual machine"
+	}
+	return "container " + clean(c.Name)
+}
+
+// memory is what its memory is called.
+func (c *Container) memory() string {
+	if c.Machine {
+		return "memory, and all that is on no disk"
+	}
+	return "memory of process 1"
+}
+
 func (d *shape) container(c *Container, y, memory, layer int) int {
 	x, w := left, width-left-2
 	memoryH, layerH := line+memory*pill+pad, line+layer*pill+pad
 	imageH := 2*6 + line + 4
 	h := line + pad + memoryH + layerH + imageH + 4*4 + pad
+	if c.Machine {
+		h = line + pad + memoryH + 2*4 + pad
+	}
 	d.Boxes = append(d.Boxes, box{x, y, w, h, 8, class("outline", c.State, c.New)})
-	head := "container " + clean(c.Name)
+	head := c.kind()
 	switch c.State {
 	case Absent:
 		head += ": not there"
 	case Gone:
 		head += " " + c.ID + ": gone"
 	default:
-		head += " " + c.ID + ", " + c.Word
+		if c.ID != "" {
+			head += " " + c.ID
+		}
+		if c.Word != "" {
+			head += ", " + c.Word
+		}
 	}
 	d.Texts = append(d.Texts, text{x + pad, y + line, "head", fit(head, w-2*pad)})
 	if c.State == Absent {
@@ -228,14 +256,20 @@ func (d *shape) container(c *Container, y, memory, layer int) int {
 		at += h + 4
 	}
 	if c.Process {
-		inner(memoryH, class("memory", part, c.Started), "memory of process 1", c.Memory)
+		inner(memoryH, class("memory", part, c.Started), c.memory(), c.Memory)
 	} else {
 		label := "no process"
+		if c.Machine {
+			label = "no memory: it is off"
+		}
 		state := Gone
 		if c.State == There && c.Word == "created" {
 			label, state = "no process yet", Absent
 		}
 		inner(memoryH, class("memory", state, false), label, nil)
+	}
+	if c.Machine {
+		return y + h + between
 	}
 	if c.ReadOnly {
 		inner(layerH, class("layer", Absent, false), "no writable layer (--read-only)", c.Layer)
