@@ -308,6 +308,11 @@ func (l *learnLab) Plans(s *scenarios.Scenario) ([]*experiment.Plan, error) {
 	return plansOf(jobs, s), err
 }
 
+// Lacks implements teach.Lab.
+func (l *learnLab) Lacks(ctx context.Context, p *experiment.Plan) string {
+	return l.session.lacks(ctx, p)
+}
+
 // Run implements teach.Lab.
 func (l *learnLab) Run(ctx context.Context, p *experiment.Plan, progress func(*experiment.Plan, experiment.PlannedStep)) *experiment.Record {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.opts.timeout, fmt.Errorf("it took longer than %s (--timeout)", l.opts.timeout))

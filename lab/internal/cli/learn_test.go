@@ -185,6 +185,7 @@ func TestALessonThroughATerminal(t *testing.T) {
 			require.LessOrEqual(t, report.Columns(line), 80, line)
 		}
 	}
+	require.Regexp(t, `podman rm +gone +gone +\? note \? rows\n`, text, "the picture, step by step")
 	require.NotContains(t, text, "\x1b", "NO_COLOR, and no cursor movement at all")
 
 	a, err := classroom.ReadFile(files[0])

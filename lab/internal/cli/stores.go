@@ -49,6 +49,31 @@ func (s *session) carryOut(ctx context.Context, p *experiment.Plan, env experime
 	return rec
 }
 
+// lacks says what this host lacks for a plan, as far as that is known before it
+// is run; "" for nothing.
+func (s *session) lacks(ctx context.Context, p *experiment.Plan) string {
+	env, own := experiment.Env{Machines: s.machines}, true
+	if err := s.stores.none(); err != nil {
+		env.NoStore, own = err.Error(), false
+	}
+	if err := experiment.Lacks(ctx, p, own, env); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// none is why there can be no store of the lab's own; nil where there can. It
+// reads after "needs a store of the lab's own".
+func (st *stores) none() error {
+	if asked := st.s.engine.Asked(); asked != "" {
+		return fmt.Errorf("which a service named with %s can't have", asked)
+	}
+	if !st.s.engine.Local() {
+		return errors.New("and podman runs on another machine")
+	}
+	return nil
+}
+
 // lease gives a store nobody else uses. The error says, after "needs a store of
 // the lab's own", why there is none.
 func (st *stores) lease(ctx context.Context) (*ownStore, error) {
@@ -62,11 +87,8 @@ func (st *stores) lease(ctx context.Context) (*ownStore, error) {
 	st.made++
 	own := &ownStore{folder: filepath.Join(st.s.folder, fmt.Sprintf("store%d", st.made))}
 	st.mu.Unlock()
-	if asked := st.s.engine.Asked(); asked != "" {
-		return nil, fmt.Errorf("which a service named with %s can't have", asked)
-	}
-	if !st.s.engine.Local() {
-		return nil, errors.New("and podman runs on another machine")
+	if err := st.none(); err != nil {
+		return nil, err
 	}
 	if err := st.s.ledger.Add(storeKind, own.folder); err != nil {
 		return nil, err

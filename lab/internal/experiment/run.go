@@ -32,6 +32,30 @@ type Env struct {
 	Machines Machines
 }
 
+// Lacks says what this host lacks for the plan, as far as that is known before
+// it is run: an *engine.UnsupportedError; nil for nothing. own tells whether
+// the plan would run on a store of the lab's own.
+func Lacks(ctx context.Context, p *Plan, own bool, env Env) error {
+	if p.onMachine() {
+		_, err := machines(ctx, env)
+		if none := new(engine.UnsupportedError); errors.As(err, &none) {
+			return none
+		}
+		return nil // whatever else it is, the run will say
+	}
+	if p.NeedsOwnStore() && !own {
+		needs := "a store of the lab's own"
+		if env.NoStore != "" {
+			needs += ", " + env.NoStore
+		}
+		return &engine.UnsupportedError{What: p.ownStoreVerb(), Needs: needs}
+	}
+	if p.missing != nil {
+		return p.missing
+	}
+	return nil
+}
+
 // grace is how long process 1 is given to leave before it is killed. The
 // probe leaves at once.
 const grace = 10 * time.Second
@@ -312,15 +336,8 @@ var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) 
 // prepare makes what must be there before the first step: images, folders,
 // volumes made beforehand, secrets.
 func (r *runner) prepare(ctx context.Context) error {
-	if r.plan.NeedsOwnStore() && !r.eng.Own() {
-		needs := "a store of the lab's own"
-		if r.env.NoStore != "" {
-			needs += ", " + r.env.NoStore
-		}
-		return &engine.UnsupportedError{What: r.plan.ownStoreVerb(), Needs: needs}
-	}
-	if r.plan.missing != nil {
-		return r.plan.missing
+	if err := Lacks(ctx, r.plan, r.eng.Own(), r.env); err != nil {
+		return err
 	}
 	for _, c := range r.plan.Variant.Containers {
 		img := r.plan.images[c.Name]

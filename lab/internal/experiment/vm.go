@@ -76,16 +76,23 @@ var machineVerbs = map[string]func(*runner, context.Context, PlannedStep, *StepR
 	"wait":      (*runner).waitMachine,
 }
 
-// prepareMachine makes the machine's disks.
-func (r *runner) prepareMachine(ctx context.Context) error {
-	if r.env.Machines == nil {
-		return &engine.UnsupportedError{What: "a virtual machine", Needs: vm.Setup}
+// machines are the host's virtual machines: an *engine.UnsupportedError where
+// it has none.
+func machines(ctx context.Context, env Env) (*vm.Host, error) {
+	if env.Machines == nil {
+		return nil, &engine.UnsupportedError{What: "a virtual machine", Needs: vm.Setup}
 	}
-	host, err := r.env.Machines(ctx)
+	host, err := env.Machines(ctx)
 	var missing *vm.MissingError
 	if errors.As(err, &missing) {
-		return &engine.UnsupportedError{What: "a virtual machine", Needs: fmt.Sprintf("%s: %s", strings.Join(missing.What, ", "), vm.Setup), Err: err}
+		return nil, &engine.UnsupportedError{What: "a virtual machine", Needs: fmt.Sprintf("%s: %s", strings.Join(missing.What, ", "), vm.Setup), Err: err}
 	}
+	return host, err
+}
+
+// prepareMachine makes the machine's disks.
+func (r *runner) prepareMachine(ctx context.Context) error {
+	host, err := machines(ctx, r.env)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/picture"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -110,10 +111,11 @@ func (h Handout) sheets() []sheet {
 			}
 			sh.Rows = append(sh.Rows, row)
 		}
-		for _, p := range w.Plans {
+		built := experiment.Summarize(s, w.Plans).Variants
+		for i, p := range w.Plans {
 			v := sheetVariant{
 				Name:    p.Variant.Name,
-				Picture: strings.Join(Picture(s, p.Variant, h.Answers, Look{Width: 80, Unicode: true}), "\n"),
+				Picture: strings.Join(Picture(picture.Built(built[i].Containers, h.Answers), Look{Width: 80, Unicode: true}), "\n"),
 				Script:  strings.TrimSpace(p.Script()),
 			}
 			if h.Answers {

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/picture"
 	"persistencelab/lab/internal/report"
-	"persistencelab/scenarios"
 )
 
 // Look is how something is drawn.
@@ -16,206 +15,488 @@ type Look struct {
 	Plain   bool // for a screen reader: sentences, no drawing
 }
 
-// Picture draws the containers of a variant: layers and memory inside the
-// outline, mounts outside it. With items it also says what lies where, which
-// is the answer to the question before the run.
-func Picture(s *scenarios.Scenario, v *scenarios.Variant, items bool, look Look) []string {
-	var lines []string
-	for _, c := range v.Containers {
-		p := picture{look: look, of: c}
-		if items {
-			p.items = lying(s, v, c.Name)
+// Picture draws a frame of package picture as text: memory and layers inside
+// the outline of a container, and the stores outside it.
+func Picture(f picture.Frame, look Look) []string {
+	if look.Plain {
+		return sentences(f, look)
+	}
+	d := &drawn{look: look, frame: f, named: map[int]bool{}}
+	for _, c := range f.Containers {
+		d.container(c)
+	}
+	for i, s := range f.Stores { // what no container that is there mounts
+		if s.State != picture.Absent && !d.named[i] {
+			d.outside("", d.store(i))
 		}
-		lines = append(lines, p.lines()...)
 	}
-	if !look.Plain {
-		return lines
-	}
-	var wrapped []string
-	for _, l := range lines {
-		wrapped = append(wrapped, report.Wrap(l, look.Width)...)
-	}
-	return wrapped
+	return d.lines
 }
 
-// lying are the items that are written, or are there, in a container.
-func lying(s *scenarios.Scenario, v *scenarios.Variant, container string) []scenarios.Item {
-	var items []scenarios.Item
-	for _, st := range v.Steps {
-		if st.Verb != "write" {
-			continue
-		}
-		for _, it := range s.ItemsOf(st) {
-			if v.Where(st, it) == container && !slices.ContainsFunc(items, func(i scenarios.Item) bool { return i.Name == it.Name }) {
-				items = append(items, it)
-			}
-		}
-	}
-	return items
-}
-
-type picture struct {
+type drawn struct {
 	look  Look
-	of    scenarios.Container
-	items []scenarios.Item
+	frame picture.Frame
+	named map[int]bool // stores that are drawn already
+	lines []string
 }
 
-// in names the items that lie in a place.
-func (p picture) in(here func(it scenarios.Item) bool) string {
-	var names []string
-	for _, it := range p.items {
-		if here(it) {
-			names = append(names, it.Name)
+// items are data items with the mark of what is known of each.
+func (l Look) items(items []picture.Item) []string {
+	var out []string
+	for _, it := range items {
+		name := report.Line(it.Name)
+		if sign := l.sign(it); sign != "" {
+			name = sign + " " + name
 		}
+		out = append(out, name)
 	}
-	return report.List(names)
+	return out
 }
 
-func inMemory(it scenarios.Item) bool { return it.Kind == scenarios.Memory }
-
-func (p picture) inLayer(it scenarios.Item) bool {
-	return !inMemory(it) && experiment.MountOf(p.of, it) == nil
+func (l Look) sign(it picture.Item) string {
+	if l.Unicode {
+		return it.Sign()
+	}
+	switch it.Status {
+	case picture.Written:
+		return "*"
+	case picture.Survived, picture.Present:
+		return "+"
+	case picture.Lost, picture.Missing:
+		return "x"
+	case picture.Changed:
+		return "~"
+	case picture.Refused, picture.Failed:
+		return "!"
+	case picture.Planned:
+		return ""
+	}
+	return "?"
 }
 
-func (p picture) inMount(m *scenarios.Mount) func(scenarios.Item) bool {
-	return func(it scenarios.Item) bool {
-		over := experiment.MountOf(p.of, it)
-		return over != nil && over.Target == m.Target
+// Legend explains the marks, those of the picture and of the strip.
+func (l Look) Legend() string {
+	if l.Unicode {
+		return picture.Legend()
+	}
+	return "* just written, and read back - ? nobody has looked since - + survived - x lost - ~ changed - ! refused"
+}
+
+func with(text string, items []string) string {
+	if len(items) > 0 {
+		text += ": " + strings.Join(items, ", ")
+	}
+	return text
+}
+
+// store is a store as it stands beside an outline; what is in it is said where
+// it is drawn first.
+func (d *drawn) store(i int) string {
+	s := d.frame.Stores[i]
+	name := report.Line(s.Name)
+	switch {
+	case d.named[i]:
+		return "[ " + name + ", the same ]"
+	case s.State == picture.Gone:
+		name += ", gone"
+	case s.State == picture.Absent:
+		name += ", not there yet"
+	case len(s.Mounted) == 0:
+		name += ", not mounted now"
+	}
+	d.named[i] = true
+	return "[ " + with(name, d.look.items(s.Items)) + " ]"
+}
+
+// outside writes what stands below an outline.
+func (d *drawn) outside(mark, what string) {
+	label := "    "
+	if mark != "" {
+		label += mark + " "
+	}
+	for i, l := range report.WrapCell(what, d.look.Width-report.Columns(label)) {
+		if i > 0 {
+			label = strings.Repeat(" ", report.Columns(label))
+		}
+		d.lines = append(d.lines, label+l)
 	}
 }
 
-// outside is what a mount is, for people.
-func outside(m *scenarios.Mount) string {
-	var what string
-	switch m.Kind {
-	case scenarios.VolumeMount:
-		what = "named volume " + m.Source
-	case scenarios.Anonymous:
-		what = "volume without a name"
-	case scenarios.Bind:
-		what = "folder " + m.Source + " of the host"
-	case scenarios.Tmpfs:
-		what = "memory (tmpfs)"
-	case scenarios.ImageMount:
-		what = "files of another image"
-	default:
-		what = string(m.Kind)
-	}
-	if m.Subpath != "" {
-		what += ", folder " + m.Subpath
-	}
-	if len(m.Options) > 0 {
-		what += " (" + strings.Join(m.Options, ",") + ")"
-	}
-	return what
-}
-
-func (p picture) layer() string {
-	if p.of.ReadOnly {
-		return "no writable layer (--read-only)"
-	}
-	return "writable layer, its own"
-}
-
-func (p picture) lines() []string {
-	if p.look.Plain {
-		return p.sentences()
-	}
+func (d *drawn) container(c picture.Container) {
 	h, v, tl, tr, bl, br, link := "-", "|", "+", "+", "+", "+", "|=="
-	if p.look.Unicode {
+	if d.look.Unicode {
 		h, v, tl, tr, bl, br, link = "─", "│", "┌", "┐", "└", "┘", "╞══"
 	}
+	head := "container " + report.Line(c.Name)
+	if c.Machine {
+		head = "virtual machine"
+	}
+	switch c.State {
+	case picture.Absent:
+		d.outside("", "("+head+": not there)")
+		return
+	case picture.Gone:
+		d.outside("", "("+strings.TrimSpace(head+" "+c.ID)+": gone)")
+		return
+	}
+	if c.ID != "" {
+		head += " " + c.ID
+	}
+	if c.Word != "" {
+		head += ", " + c.Word
+	}
+	head = " " + head + " "
+	rows := []string{"no process"}
+	if c.Process {
+		rows = []string{with(memoryOf(c), d.look.items(c.Memory))}
+	}
+	switch {
+	case c.Machine:
+	case c.ReadOnly:
+		rows = append(rows, "no writable layer (--read-only)", "image layers, read-only")
+	default:
+		rows = append(rows, with("writable layer, its own", d.look.items(c.Layer)), "image layers, read-only")
+	}
 	inside := 26
-	row := func(text, items string) string {
-		if items != "" {
-			text += ": " + items
-		}
-		return text
-	}
-	rows := []string{
-		row("memory of process 1", p.in(inMemory)),
-		row(p.layer(), p.in(p.inLayer)),
-		"image layers, read-only",
-	}
-	head := " container " + report.Line(p.of.Name) + " "
 	for _, r := range append(slices.Clone(rows), head) {
 		inside = max(inside, report.Columns(r)+2)
 	}
-	inside = min(inside, max(20, p.look.Width-8))
-	lines := []string{"  " + tl + h + head + strings.Repeat(h, max(0, inside-report.Columns(head)-1)) + tr}
+	inside = min(inside, max(20, d.look.Width-7-len(c.Mounts))) // with room for a mark for each mount
+	head = report.WrapCell(head, inside-3)[0]
+	d.lines = append(d.lines, "  "+tl+h+" "+strings.TrimSpace(head)+" "+strings.Repeat(h, max(0, inside-3-report.Columns(strings.TrimSpace(head))))+tr)
 	boxed := func(text, tail string) {
-		for i, l := range report.WrapCell(report.Line(text), inside-2) {
+		for i, l := range report.WrapCell(text, inside-2) {
 			end := v
 			if i == 0 && tail != "" {
 				end = tail
 			}
-			lines = append(lines, "  "+v+" "+report.Pad(l, inside-2)+" "+end)
+			d.lines = append(d.lines, "  "+v+" "+report.Pad(l, inside-2)+" "+end)
 		}
 	}
 	for _, r := range rows {
 		boxed(r, "")
 	}
 	var below []string
-	for i := range p.of.Mounts {
-		m := &p.of.Mounts[i]
-		what := "[ " + row(report.Line(outside(m)), p.in(p.inMount(m))) + " ]"
-		if room := p.look.Width - inside - 9; report.Columns(what) <= room {
-			boxed(m.Target, link+" "+what)
+	for _, m := range c.Mounts {
+		what := d.store(m.Store)
+		if report.Columns(what) <= d.look.Width-inside-9 {
+			boxed(report.Line(m.Target), link+" "+what)
 			continue
 		}
 		// Too wide to stand beside the outline: below it.
-		mark := strings.Repeat("*", len(below)+1)
-		boxed(m.Target, link+" "+mark)
-		below = append(below, mark+" "+what)
+		below = append(below, what)
+		boxed(report.Line(m.Target), link+" "+strings.Repeat("*", len(below)))
 	}
-	for _, path := range volumesOf(p.of) {
-		boxed(path, link+" [ a new volume without a name (VOLUME) ]")
+	d.lines = append(d.lines, "  "+bl+strings.Repeat(h, inside)+br)
+	for i, b := range below {
+		d.outside(strings.Repeat("*", i+1), b)
 	}
-	for _, from := range p.of.VolumesFrom {
-		boxed("--volumes-from "+from, link+" [ the mounts of "+from+" ]")
+}
+
+// sentences say what the drawing shows.
+func sentences(f picture.Frame, look Look) []string {
+	var lines []string
+	say := func(text string, items []picture.Item) {
+		if held := look.items(items); len(held) > 0 {
+			text += ", holding " + report.List(held)
+		}
+		lines = append(lines, report.Wrap(text+".", look.Width)...)
 	}
-	lines = append(lines, "  "+bl+strings.Repeat(h, inside)+br)
-	for _, b := range below {
-		for _, l := range report.Wrap(b, p.look.Width-4) {
-			lines = append(lines, "    "+l)
+	for _, c := range f.Containers {
+		name, writable := "Container "+report.Line(c.Name), "its own writable layer"
+		if c.Machine {
+			name = "The virtual machine"
+		}
+		if c.ReadOnly {
+			writable = "no writable layer (--read-only)"
+		}
+		switch {
+		case c.State != picture.There:
+			say(name+" is not there", nil)
+			continue
+		case !c.Process:
+			say(name+" has no process", nil)
+		default:
+			say(name+" has, from the inside out: the "+memoryOf(c), c.Memory)
+		}
+		if !c.Machine {
+			say(writable, c.Layer)
+			say("image layers, read-only", nil)
+		}
+	}
+	for _, s := range f.Stores {
+		switch {
+		case s.State != picture.There:
+		case len(s.Mounted) > 0:
+			say("Outside, mounted "+report.Line(report.List(s.Mounted))+": "+report.Line(s.Name), s.Items)
+		default:
+			say("Outside, not mounted now: "+report.Line(s.Name), s.Items)
 		}
 	}
 	return lines
 }
 
-// volumesOf are the image's VOLUME paths that no mount covers.
-func volumesOf(c scenarios.Container) []string {
-	if c.Image == nil || c.ImageVolume == "ignore" {
-		return nil
+func memoryOf(c picture.Container) string {
+	if c.Machine {
+		return "memory, and all that is on no disk"
 	}
-	return slices.DeleteFunc(slices.Clone(c.Image.Volumes), func(path string) bool {
-		return slices.ContainsFunc(c.Mounts, func(m scenarios.Mount) bool { return m.Target == path })
-	})
+	return "memory of process 1"
 }
 
-// sentences say what the drawing shows.
-func (p picture) sentences() []string {
-	holds := func(text, items string) string {
-		if items != "" {
-			text += ", holding " + items
+// Strip draws a whole run: a line for each step, and a column for each place
+// that something can lie in. Where so many columns do not fit, each step says
+// which places it changed.
+func Strip(p *picture.Picture, look Look) []string {
+	if look.Plain {
+		return stripInWords(p, look)
+	}
+	steps := look.steps(p)
+	names := placesOf(p)
+	widths := make([]int, len(names)+1)
+	widths[0] = len("step")
+	for _, st := range steps {
+		widths[0] = min(max(widths[0], report.Columns(st.title)), 26)
+		for i, cell := range st.cells {
+			for _, token := range cell {
+				widths[i+1] = max(widths[i+1], report.Columns(token))
+			}
 		}
-		return report.Line(text) + "."
 	}
-	lines := []string{
-		"Container " + report.Line(p.of.Name) + " has, from the inside out:",
-		holds("the memory of process 1", p.in(inMemory)),
-		holds(p.layer(), p.in(p.inLayer)),
-		"image layers, read-only.",
+	for i, name := range names {
+		for _, word := range strings.Fields(name) {
+			widths[i+1] = max(widths[i+1], report.Columns(word))
+		}
 	}
-	for i := range p.of.Mounts {
-		m := &p.of.Mounts[i]
-		lines = append(lines, holds("Outside it, mounted at "+m.Target+": "+outside(m), p.in(p.inMount(m))))
+	room := look.Width - 2
+	for _, w := range widths {
+		room -= w + 2
 	}
-	for _, path := range volumesOf(p.of) {
-		lines = append(lines, "Outside it, at "+path+": a new volume without a name (VOLUME).")
+	if room+2 < 0 {
+		return look.list(steps, names)
 	}
-	for _, from := range p.of.VolumesFrom {
-		lines = append(lines, "Outside it: the mounts of "+from+".")
+	// What is left over goes to the columns that would take more lines.
+	for i := 0; room+2 > 0 && i < 200; i++ {
+		wider := 1 + i%len(names)
+		want := report.Columns(names[wider-1])
+		for _, st := range steps {
+			want = max(want, report.Columns(strings.Join(st.cells[wider-1], " ")))
+		}
+		if widths[wider] < want {
+			widths[wider]++
+			room--
+		}
+	}
+	var lines []string
+	row := func(cells [][]string) {
+		height := 1
+		for _, c := range cells {
+			height = max(height, len(c))
+		}
+		for n := range height {
+			line := " "
+			for i, c := range cells {
+				text := ""
+				if n < len(c) {
+					text = c[n]
+				}
+				line += " " + report.Pad(text, widths[i]) + " "
+			}
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+	}
+	head, rule := [][]string{{"step"}}, [][]string{{}}
+	for i, name := range names {
+		head, rule = append(head, report.Wrap(name, widths[i+1])), append(rule, nil)
+	}
+	dash := "-"
+	if look.Unicode {
+		dash = "─"
+	}
+	for i := range rule {
+		rule[i] = []string{strings.Repeat(dash, widths[i])}
+	}
+	row(head)
+	row(rule)
+	for _, st := range steps {
+		cells := [][]string{report.WrapCell(st.title, widths[0])}
+		for i, cell := range st.cells {
+			cells = append(cells, pack(cell, widths[i+1]))
+		}
+		row(cells)
+	}
+	return lines
+}
+
+// stripStep is a step of the strip: what is said of each place.
+type stripStep struct {
+	title string
+	cells [][]string
+}
+
+// placesOf are the places of a picture: the columns of its strip.
+func placesOf(p *picture.Picture) []string {
+	var names []string
+	f := p.Frames[0]
+	of := func(c picture.Container) string {
+		if len(f.Containers) > 1 {
+			return " of " + report.Line(c.Name)
+		}
+		return ""
+	}
+	for _, c := range f.Containers {
+		if c.Machine {
+			names = append(names, "memory of the machine")
+			continue
+		}
+		names = append(names, "memory"+of(c), "writable layer"+of(c))
+	}
+	for i, s := range f.Stores {
+		name := report.Line(s.Name)
+		twice := func(o picture.Store) bool { return o.Name == s.Name }
+		if j := slices.IndexFunc(f.Stores, twice); j < i || slices.ContainsFunc(f.Stores[i+1:], twice) {
+			name += " at " + report.Line(targetOf(f, i))
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// targetOf is where a store is mounted, by the first container that does.
+func targetOf(f picture.Frame, store int) string {
+	for _, c := range f.Containers {
+		for _, m := range c.Mounts {
+			if m.Store == store {
+				return m.Target
+			}
+		}
+	}
+	return ""
+}
+
+func (l Look) steps(p *picture.Picture) []stripStep {
+	var out []stripStep
+	for _, f := range p.Frames {
+		st := stripStep{title: report.Line(f.Title)}
+		for _, c := range f.Containers {
+			memory, layer := l.items(c.Memory), l.items(c.Layer)
+			switch {
+			case c.State == picture.Absent:
+				memory, layer = nil, nil
+			case c.State == picture.Gone:
+				memory, layer = []string{"gone"}, []string{"gone"}
+			case !c.Process:
+				memory = []string{"no process"}
+				if c.Machine {
+					memory = []string{"off"}
+				}
+			case c.Started:
+				memory = append([]string{"new:"}, orEmpty(memory)...)
+			default:
+				memory = orEmpty(memory)
+			}
+			if c.State == picture.There {
+				switch {
+				case c.ReadOnly:
+					layer = append([]string{"none"}, layer...)
+				case c.New:
+					layer = append([]string{"new:"}, orEmpty(layer)...)
+				default:
+					layer = orEmpty(layer)
+				}
+			}
+			st.cells = append(st.cells, memory)
+			if !c.Machine {
+				st.cells = append(st.cells, layer)
+			}
+		}
+		for _, s := range f.Stores {
+			items := l.items(s.Items)
+			switch {
+			case s.State == picture.Absent:
+				items = nil
+			case s.State == picture.Gone:
+				items = []string{"gone"}
+			case s.New:
+				items = append([]string{"new:"}, orEmpty(items)...)
+			default:
+				items = orEmpty(items)
+			}
+			st.cells = append(st.cells, items)
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// orEmpty says that there is a place, with nothing of the scenario's in it.
+func orEmpty(items []string) []string {
+	if len(items) == 0 {
+		return []string{"-"}
+	}
+	return items
+}
+
+// list is the strip where its columns do not fit.
+func (l Look) list(steps []stripStep, names []string) []string {
+	var lines []string
+	before := make([]string, len(names))
+	for _, st := range steps {
+		lines = append(lines, "  "+st.title)
+		for i, cell := range st.cells {
+			text := strings.Join(cell, " ")
+			if text == "" {
+				text = "not there"
+			}
+			if text == before[i] || before[i] == "" && text == "not there" {
+				continue
+			}
+			before[i] = text
+			label := "    " + names[i] + ": "
+			for j, line := range pack(cell, l.Width-report.Columns(label)) {
+				if j > 0 {
+					label = strings.Repeat(" ", report.Columns(label))
+				}
+				lines = append(lines, label+line)
+			}
+		}
+	}
+	return lines
+}
+
+// pack puts as many tokens on a line as go there; none is broken that fits.
+func pack(tokens []string, width int) []string {
+	var lines []string
+	line := ""
+	for _, token := range tokens {
+		switch {
+		case line == "":
+			line = token
+		case report.Columns(line)+1+report.Columns(token) <= width:
+			line += " " + token
+		default:
+			lines, line = append(lines, line), token
+		}
+	}
+	lines = append(lines, line)
+	var out []string
+	for _, l := range lines {
+		out = append(out, report.WrapCell(l, width)...)
+	}
+	return out
+}
+
+// stripInWords tells the steps one after the other.
+func stripInWords(p *picture.Picture, look Look) []string {
+	var lines []string
+	for _, f := range p.Frames {
+		text := report.Line(f.Title) + ". " + report.Line(strings.Join(f.Says, " "))
+		for i, l := range report.Wrap(text, look.Width-4) {
+			indent := "  "
+			if i > 0 {
+				indent = "    "
+			}
+			lines = append(lines, indent+l)
+		}
 	}
 	return lines
 }

@@ -8,6 +8,7 @@ import (
 
 	"persistencelab/lab/internal/classroom"
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/picture"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -194,7 +195,7 @@ func (t *Tutor) variant(s *scenarios.Scenario, plans []*experiment.Plan, name st
 	if len(plans) > 1 {
 		c.heading(fmt.Sprintf("%s (%d of %d)", name, i+1, len(plans)))
 	}
-	for _, l := range Picture(s, p.Variant, false, c.Look) {
+	for _, l := range Picture(picture.Built(experiment.Summarize(s, plans).Variants[i].Containers, false), c.Look) {
 		c.line(l)
 	}
 	c.line("")

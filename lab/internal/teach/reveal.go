@@ -8,6 +8,7 @@ import (
 
 	"persistencelab/lab/internal/classroom"
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/picture"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -20,6 +21,7 @@ func (t *Tutor) reveal(ctx context.Context, s *scenarios.Scenario, plans []*expe
 	c.heading("The run, on Podman " + facts.Version)
 	verdicts := map[classroom.Question]experiment.Verdict{}
 	seen := map[classroom.Question]string{}
+	ran := &experiment.Report{Engine: facts, Scenarios: []experiment.ScenarioSummary{experiment.Summarize(s, plans)}}
 	looking := true
 	for _, p := range plans {
 		c.line("")
@@ -28,7 +30,9 @@ func (t *Tutor) reveal(ctx context.Context, s *scenarios.Scenario, plans []*expe
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		for _, v := range experiment.Judge(p, rec, facts) {
+		judged := experiment.Judge(p, rec, facts)
+		ran.Records, ran.Results = append(ran.Records, *rec), append(ran.Results, judged...)
+		for _, v := range judged {
 			verdicts[classroom.Question{Variant: v.Variant, Item: v.Item, Checkpoint: v.Checkpoint}] = v
 			switch v.Judgement {
 			case experiment.Surprised, experiment.Violated:
@@ -75,7 +79,7 @@ func (t *Tutor) reveal(ctx context.Context, s *scenarios.Scenario, plans []*expe
 			return err
 		}
 	}
-	t.explain(s, plans, round, verdicts)
+	t.explain(s, plans, round, ran, verdicts)
 	return nil
 }
 
@@ -210,7 +214,7 @@ func describe(o experiment.Observation, it scenarios.Item) string {
 func short(s string) string { return s[:min(len(s), 12)] }
 
 // explain names predicted, seen, actual and why.
-func (t *Tutor) explain(s *scenarios.Scenario, plans []*experiment.Plan, round *classroom.Round, verdicts map[classroom.Question]experiment.Verdict) {
+func (t *Tutor) explain(s *scenarios.Scenario, plans []*experiment.Plan, round *classroom.Round, ran *experiment.Report, verdicts map[classroom.Question]experiment.Verdict) {
 	c := &t.Console
 	c.heading("What came back: " + s.Title)
 	for _, p := range plans {
@@ -226,9 +230,7 @@ func (t *Tutor) explain(s *scenarios.Scenario, plans []*experiment.Plan, round *
 		c.line("")
 		c.line(c.bold(report.Line(p.Variant.Name)))
 		t.compared(of)
-		for _, l := range Picture(s, p.Variant, true, c.Look) {
-			c.line(l)
-		}
+		t.stepByStep(picture.Of(ran, s.Name, p.Variant.Name))
 		t.why(s, p, of, verdicts)
 	}
 	right, counted := 0, 0
@@ -246,6 +248,24 @@ func (t *Tutor) explain(s *scenarios.Scenario, plans []*experiment.Plan, round *
 		text += fmt.Sprintf(" %s could not be observed: not counted.", onOff(n, "outcome", "outcomes"))
 	}
 	c.para(0, c.bold(text))
+}
+
+// stepByStep shows what happened to each place, and, once in a lesson, what the
+// marks mean.
+func (t *Tutor) stepByStep(p *picture.Picture) {
+	c := &t.Console
+	if p == nil {
+		return
+	}
+	c.line("")
+	for _, l := range Strip(p, c.Look) {
+		c.line(l)
+	}
+	if !t.legendSaid && !c.Plain {
+		t.legendSaid = true
+		c.para(2, c.Look.Legend())
+	}
+	c.line("")
 }
 
 // compared is the little table of one variant.

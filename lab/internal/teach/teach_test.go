@@ -17,6 +17,7 @@ import (
 	"persistencelab/lab/engine"
 	"persistencelab/lab/internal/classroom"
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/picture"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -110,11 +111,12 @@ func plansFor(t *testing.T, s *scenarios.Scenario) []*experiment.Plan {
 	t.Helper()
 	var plans []*experiment.Plan
 	n := 0
+	image := func(*scenarios.Image) (engine.Image, error) { return engine.Image{Ref: "localhost/probe:x"}, nil }
 	for i := range s.Variants {
 		p, err := experiment.New(s, &s.Variants[i], experiment.PlanOptions{
 			RunID: "hand", Number: i + 1, Folder: "/tmp/lab-hand",
-			Images: func(*scenarios.Image) (engine.Image, error) { return engine.Image{Ref: "localhost/probe:x"}, nil },
-			Nonce:  func() string { n++; return fmt.Sprint("word", n) },
+			Images: image, Stores: experiment.Stores{Probe: image, Store: func() (engine.Image, error) { return image(nil) }},
+			Nonce: func() string { n++; return fmt.Sprint("word", n) },
 		})
 		require.NoError(t, err)
 		plans = append(plans, p)
@@ -153,33 +155,77 @@ func TestHandouts(t *testing.T) {
 	}
 }
 
+// built is how the catalogue's variants are built.
+func built(t *testing.T, s *scenarios.Scenario) []experiment.VariantSummary {
+	t.Helper()
+	return experiment.Summarize(s, plansFor(t, s)).Variants
+}
+
 func TestThePicture(t *testing.T) {
-	s := many(t)
-	picture := func(variant int, items bool, l Look) string {
-		return strings.Join(Picture(s, &s.Variants[variant], items, l), "\n")
+	of := func(variant int, items bool, l Look) string {
+		return strings.Join(Picture(picture.Built(built(t, many(t))[variant].Containers, items), l), "\n")
 	}
 	require.Equal(t, `  +- container app ----------+
   | memory of process 1      |
   | writable layer, its own  |
   | image layers, read-only  |
   | /data                    |== [ named volume mydata ]
-  +--------------------------+`, picture(1, false, Look{Width: 80}))
-	require.Equal(t, `Container app has, from the inside out:
-the memory of process 1, holding seen.
-writable layer, its own, holding odd.
+  | /dev/shm                 |== [ tmpfs: memory behind a path ]
+  +--------------------------+`, of(1, false, Look{Width: 80}))
+	require.Equal(t, `Container app has, from the inside out: the memory of process 1, holding seen.
+its own writable layer.
 image layers, read-only.
-Outside it, mounted at /data: named volume mydata, holding note and rows.`, picture(1, true, Look{Width: 80, Plain: true}))
+Outside, mounted at /data: named volume mydata, holding note and rows.
+Outside, mounted at /dev/shm: tmpfs: memory behind a path, holding odd.`, of(1, true, Look{Width: 80, Plain: true}))
 	for _, width := range []int{40, 48, 80} {
 		for _, s := range scenarios.Catalogue() {
-			for i := range s.Variants {
-				for _, l := range Picture(s, &s.Variants[i], true, Look{Width: width, Unicode: true}) {
-					if len(strings.Fields(l)) > 3 {
-						require.LessOrEqual(t, report.Columns(l), max(width, 64), "%s: %s", s.Name, l)
+			for _, v := range built(t, s) {
+				for _, l := range Picture(picture.Built(v.Containers, true), Look{Width: width, Unicode: true}) {
+					require.LessOrEqual(t, report.Columns(l), width, "%s: %s", s.Name, l)
+				}
+			}
+		}
+	}
+}
+
+// TestTheStrip draws real runs: those of package picture, whose words are
+// compared there.
+func TestTheStrip(t *testing.T) {
+	var b strings.Builder
+	for _, name := range []string{"three-mounts", "various", "outside"} {
+		f, err := os.Open(filepath.Join("../picture/testdata", name+".json"))
+		require.NoError(t, err)
+		defer f.Close()
+		r, err := report.Read(f)
+		require.NoError(t, err)
+		for _, rec := range r.Records {
+			p := picture.Of(r, rec.Scenario, rec.Variant)
+			require.NotNil(t, p)
+			fmt.Fprintf(&b, "# %s: %s\n", rec.Scenario, rec.Variant)
+			for _, l := range Strip(p, Look{Width: 80, Unicode: true}) {
+				fmt.Fprintln(&b, l)
+			}
+			for _, l := range Picture(p.Frames[len(p.Frames)-1], Look{Width: 80}) {
+				fmt.Fprintln(&b, l)
+			}
+			for _, look := range []Look{{Width: 80, Unicode: true}, {Width: 80}, {Width: 48}, {Width: 40, Plain: true}} {
+				for _, l := range Strip(p, look) {
+					require.LessOrEqual(t, report.Columns(l), look.Width, l)
+				}
+				for _, f := range p.Frames {
+					for _, l := range Picture(f, look) {
+						require.LessOrEqual(t, report.Columns(l), look.Width, l)
 					}
 				}
 			}
 		}
 	}
+	if *update {
+		require.NoError(t, os.WriteFile("testdata/strips.txt", []byte(b.String()), 0o644))
+	}
+	want, err := os.ReadFile("testdata/strips.txt")
+	require.NoError(t, err)
+	require.Equal(t, string(want), b.String(), "go test ./lab/internal/teach -update writes it anew")
 }
 
 // pressed are keys from a test.

@@ -23,6 +23,9 @@ type Lab interface {
 	Facts() engine.Facts
 	// Plans resolves every variant of a scenario, in order.
 	Plans(s *scenarios.Scenario) ([]*experiment.Plan, error)
+	// Lacks says what is missing here for a plan, as far as that is known
+	// before it is run; "" for nothing.
+	Lacks(ctx context.Context, p *experiment.Plan) string
 	// Run carries one plan out; progress is told of each step as it begins.
 	Run(ctx context.Context, p *experiment.Plan, progress func(*experiment.Plan, experiment.PlannedStep)) *experiment.Record
 }
@@ -46,6 +49,8 @@ type Tutor struct {
 	score   Score
 	// keysSaid are the choices whose keys have been explained.
 	keysSaid string
+	// legendSaid: the marks of the strip have been explained.
+	legendSaid bool
 }
 
 // Score counts what one call of Teach went through.
@@ -58,8 +63,11 @@ type Score struct {
 // ErrQuit: the learner ended the lesson. All there is, is kept.
 var ErrQuit = errors.New("quit")
 
-// errSkip: the learner skips this scenario.
-var errSkip = errors.New("skip")
+// errSkip: the learner skips this scenario; errNotHere: it can't be run here.
+var (
+	errSkip    = errors.New("skip")
+	errNotHere = errors.New("not here")
+)
 
 // Unit is one lesson, or a scenario that belongs to none, with what is to be
 // learnt of it.
@@ -133,15 +141,17 @@ func (t *Tutor) unit(ctx context.Context, u Unit, todo []*scenarios.Scenario) er
 			return err
 		}
 	}
-	for i, s := range todo {
+	here := false // there is something on the screen to read first
+	for _, s := range todo {
 		var err error
-		if i > 0 {
+		if here {
 			err = t.pause(ctx, "s skips the next, ")
 		}
 		if err == nil {
 			err = t.scenario(ctx, s)
 		}
-		if errors.Is(err, errSkip) {
+		here = !errors.Is(err, errNotHere)
+		if errors.Is(err, errSkip) || !here {
 			c.line("")
 			c.para(0, "Skipped: lab learn "+s.Name+" comes back to it.")
 			t.Progress.Draft = nil
@@ -212,6 +222,13 @@ func (t *Tutor) scenario(ctx context.Context, s *scenarios.Scenario) error {
 		return err
 	}
 	c.heading(s.Title)
+	round := t.unfinished(s)
+	if round == nil {
+		// Nobody should predict what can't be seen here.
+		if qs = t.possible(ctx, plans, qs); len(qs) == 0 {
+			return errNotHere
+		}
+	}
 	c.prose(s.About)
 	c.line("")
 	t.data(s)
@@ -219,7 +236,6 @@ func (t *Tutor) scenario(ctx context.Context, s *scenarios.Scenario) error {
 		c.line("")
 		c.para(0, s.Question)
 	}
-	round := t.unfinished(s)
 	if round == nil {
 		if round, err = t.predict(ctx, s, plans, qs); err != nil {
 			return err
@@ -234,6 +250,33 @@ func (t *Tutor) scenario(ctx context.Context, s *scenarios.Scenario) error {
 		}
 	}
 	return t.reveal(ctx, s, plans, round)
+}
+
+// possible leaves of the questions those about variants that this host has all
+// for, and says what is missing for the others.
+func (t *Tutor) possible(ctx context.Context, plans []*experiment.Plan, qs []classroom.Question) []classroom.Question {
+	var reasons []string
+	lacking := map[string][]string{} // variants, by reason
+	for _, p := range plans {
+		name := p.Variant.Name
+		asked := slices.ContainsFunc(qs, func(q classroom.Question) bool { return q.Variant == name })
+		reason := t.lab.Lacks(ctx, p)
+		if reason == "" || !asked {
+			continue
+		}
+		if lacking[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		lacking[reason] = append(lacking[reason], name)
+		qs = slices.DeleteFunc(slices.Clone(qs), func(q classroom.Question) bool { return q.Variant == name })
+	}
+	for _, reason := range reasons {
+		if len(qs) > 0 {
+			reason = report.List(lacking[reason]) + ": " + reason
+		}
+		t.Console.para(0, "Not here: "+reason+".")
+	}
+	return qs
 }
 
 func (t *Tutor) data(s *scenarios.Scenario) {
