@@ -19,6 +19,7 @@ func database(ctx context.Context, s settings) error {
 		// not mean durable.
 		SyncAlways: true,
 		NoSigs:     true, NoSystemAccount: true,
+		MaxPayload: server.MAX_PENDING_SIZE, // as large as it can be: a value is one message
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"errors"
+	"net"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -106,11 +107,15 @@ func postgresWords(err error) error {
 	if err == nil {
 		return nil
 	}
-	// Around its own words pgx puts the address and the user.
+	// Around its own words, and the network's, pgx puts the address and the
+	// user.
 	own := err
 	var pg *pgconn.PgError
+	var op *net.OpError
 	if errors.As(err, &pg) {
 		own = pg
+	} else if errors.As(err, &op) {
+		own = op
 	}
 	switch sqlState(err) {
 	case undefinedTable:

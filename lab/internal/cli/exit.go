@@ -26,7 +26,7 @@ const exitTable = `Exit codes:
   0    everything as expected
   1    surprised: an expectation or an acceptable loss did not hold
   2    the command line or a scenario file is wrong
-  3    podman could not be reached, an outcome is unknown, or a file was left out
+  3    podman or a store failed, an outcome is unknown, or a file was left out
   130  interrupted`
 
 // usageError: what was typed is wrong.

@@ -1,21 +1,32 @@
 package cli
 
 import (
+	"archive/tar"
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"persistencelab/bindings"
+	"persistencelab/lab/engine"
+	"persistencelab/lab/engine/enginetest"
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/probeimage/image"
+	drivers "persistencelab/probeimage/stores"
 	"persistencelab/probeimage/wire"
+	"persistencelab/scenarios"
 )
 
 // Scenarios with services, on real Podman and real stores.
@@ -136,44 +147,211 @@ expect: {afterwards: {visits: survived}}
 	t.Logf("%d requests, %d served, %d failed, %d kills: %s; %v", requests, load.Served, load.Failed, kills, rep.Results[0].Detail, load.Errors)
 }
 
-const oneRow = `
-version: 1
-name: one-row
-title: One row
-services: {db: database}
-data: {entry: {row: notes}, colour: {key: colour}}
-steps: [run, write, rm, run, read: afterwards]
-expect: {afterwards: {entry: survived, colour: survived}}
-`
+// Somebody's own store: not the lab's to run, reached by its address.
 
-// A store that can't be had is unknown, in its own words, and nothing is left.
-func TestStoreThatCannotBeHad(t *testing.T) {
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
+// foreignStore is a store as its people run it.
+type foreignStore struct {
+	name    string
+	image   string // "" for the lab's own
+	kind    string // what the scenario's service is: database, bucket
+	scheme  string
+	user    string
+	env     []string // PORT is its port, and pw everybody's password
+	command []string
+	denied  string // a wrong password, in its words
+	// full makes it one that fills up: its /data is fullBytes large, or it
+	// has a limit of its own. With ballast, the rest of /data is filled once it
+	// is up: what it packs well would take long to fill that.
+	full      []string
+	fullBytes int
+	ballast   bool
+	fullWords []string // any of them
+}
+
+// foreignStores are the lab's own, and those whose images
+// LAB_TEST_STORE_IMAGES names, which scripts/store-images makes.
+func foreignStores(t *testing.T) []foreignStore {
+	own := []string{"STORE_USER=lab", "STORE_PASSWORD=pw", "STORE_PORT=PORT"}
+	list := []foreignStore{
+		{
+			name: "nats", kind: "database", scheme: "nats", user: "lab", env: own, command: []string{"database"},
+			denied: "Authorization Violation", fullBytes: 3 << 20, fullWords: []string{"no space left on device", "insufficient"},
+		},
+		{
+			name: "rclone", kind: "bucket", scheme: "http", user: "lab", env: own, command: []string{"bucket"},
+			denied: "signature we calculated does not match", fullBytes: 3 << 20, fullWords: []string{"Internal Error"},
+		},
+	}
+	for _, image := range strings.Fields(os.Getenv("LAB_TEST_STORE_IMAGES")) {
+		switch {
+		case strings.Contains(image, "redis"):
+			redis := []string{"redis-server", "--port", "PORT", "--bind", "127.0.0.1", "--dir", "/data", "--requirepass", "pw"}
+			list = append(list, foreignStore{
+				name: "redis", image: image, kind: "database", scheme: "redis", user: "default", command: redis,
+				denied: "WRONGPASS", full: []string{"--maxmemory", "3mb", "--maxmemory-policy", "noeviction"}, fullWords: []string{"OOM command not allowed"},
+			})
+		case strings.Contains(image, "postgres"):
+			list = append(list, foreignStore{
+				name: "postgres", image: image, kind: "database", scheme: "postgres", user: "lab",
+				env:    []string{"POSTGRES_USER=lab", "POSTGRES_PASSWORD=pw", "PGPORT=PORT", "PGDATA=/data/pg"},
+				denied: "password authentication failed", fullBytes: 64 << 20, ballast: true, fullWords: []string{"No space left on device"},
+			})
+		case strings.Contains(image, "versitygw"):
+			list = append(list, foreignStore{
+				name: "versitygw", image: image, kind: "bucket", scheme: "http", user: "lab",
+				env: []string{"ROOT_ACCESS_KEY=lab", "ROOT_SECRET_KEY=pw"}, command: []string{"--port", "127.0.0.1:PORT", "posix", "/data"},
+				denied: "signature we calculated does not match", fullBytes: 3 << 20, fullWords: []string{"No space left on device"},
+			})
+		default:
+			t.Fatalf("LAB_TEST_STORE_IMAGES: no test knows how to run %s", image)
+		}
+	}
+	return list
+}
+
+// run starts it on the engine under test, on the host's network, and gives its
+// address.
+func (s foreignStore) run(t *testing.T, eng *bindings.Podman, full bool) (address string) {
+	t.Helper()
+	if s.image == "" {
+		ref, archive, err := image.FindStores(testStores(t), runtime.GOARCH).BuildStore()
+		require.NoError(t, err)
+		require.NoError(t, eng.EnsureImage(t.Context(), engine.Image{Ref: ref, Archive: archive}))
+		s.image = ref
+	}
+	port := freePort(t)
+	spec := engine.ContainerSpec{
+		Name: "lab-test-" + s.name + "-" + port, Image: s.image, Network: "host", Env: map[string]string{},
+		Mounts: []engine.Mount{{Kind: "tmpfs", Target: "/data"}},
+	}
+	if full && s.fullBytes > 0 {
+		spec.Mounts[0].Options = []string{fmt.Sprintf("size=%d", s.fullBytes)}
+	}
+	for _, e := range s.env {
+		k, v, _ := strings.Cut(e, "=")
+		spec.Env[k] = strings.ReplaceAll(v, "PORT", port)
+	}
+	for _, arg := range s.command {
+		spec.Command = append(spec.Command, strings.ReplaceAll(arg, "PORT", port))
+	}
+	if full {
+		spec.Command = append(spec.Command, s.full...)
+	}
+	id, err := eng.Create(t.Context(), spec)
 	require.NoError(t, err)
-	nobody := dead.Addr().String()
-	dead.Close()
-	address := startStore(t)
+	t.Cleanup(func() {
+		require.NoError(t, eng.Remove(context.Background(), id, engine.RemoveOptions{Force: true, Volumes: true}))
+	})
+	require.NoError(t, eng.Start(t.Context(), id))
+	store, err := drivers.Open(s.url("pw", port))
+	require.NoError(t, err)
+	defer store.Close()
+	require.Eventually(t, func() bool { return store.Ping(t.Context()) == nil }, 60*time.Second, 50*time.Millisecond)
+	if full && s.ballast {
+		require.ErrorContains(t, eng.CopyIn(t.Context(), id, "/data", ballast(t, s.fullBytes)), "no space left on device")
+	}
+	return s.url("pw", port)
+}
 
-	for name, c := range map[string]struct{ url, words string }{
-		"nobody listens": {"nats://lab:pw@" + nobody, "no servers available"},
-		"wrong password": {"nats://lab:wrong@" + address, "Authorization Violation"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rep, exit, stderr := runServices(t, scenarioFile(t, oneRow), "--service", "db="+c.url)
-			require.Equal(t, exitUnknown, exit, stderr)
-			require.Len(t, rep.Results, 2)
-			for _, v := range rep.Results {
-				require.EqualValues(t, "", v.Outcome)
-				require.Contains(t, v.Detail, c.words)
-			}
-			all, err := json.Marshal(rep)
-			require.NoError(t, err)
-			require.NotContains(t, string(all), ":wrong@", "the password is in the report")
+// ballast is an archive of one file of that many bytes.
+func ballast(t *testing.T, size int) io.Reader {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "ballast", Mode: 0o644, Size: int64(size)}))
+	_, err := w.Write(make([]byte, size))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return &archive
+}
+
+func (s foreignStore) url(password, port string) string {
+	return fmt.Sprintf("%s://%s:%s@127.0.0.1:%s", s.scheme, s.user, password, port)
+}
+
+// engineItself is the engine under test without the lab around it.
+func engineItself(t *testing.T) *bindings.Podman {
+	t.Helper()
+	testEngine(t)
+	name, url, _ := strings.Cut(os.Getenv("LAB_TEST_ENGINES"), "=")
+	return newDesk(t, enginetest.Target{Name: name, URL: url}).eng
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer free.Close()
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	return port
+}
+
+// twoItems is a scenario that puts two things of that size into the store.
+func (s foreignStore) twoItems(t *testing.T, size string) string {
+	data := fmt.Sprintf("{first: {key: first, size: %[1]s}, second: {key: second, size: %[1]s}}", size)
+	if s.kind == "bucket" {
+		data = fmt.Sprintf("{first: {object: some/first, size: %[1]s}, second: {object: some/second, size: %[1]s}}", size)
+	}
+	return scenarioFile(t, fmt.Sprintf(`
+version: 1
+name: two-items
+title: Two items
+services: {store: %s}
+data: %s
+steps: [run, write, rm, run, read: afterwards]
+expect: {afterwards: {first: survived, second: survived}}
+`, s.kind, data))
+}
+
+// A store that can't be had is unknown, in its own words: exit 3, and nothing
+// is left.
+func TestStoreThatCannotBeHad(t *testing.T) {
+	eng := engineItself(t)
+	for _, s := range foreignStores(t) {
+		nobody := "connection refused"
+		if s.scheme == "nats" { // it has words of its own
+			nobody = "no servers available"
+		}
+		for _, c := range []struct{ what, url, words string }{
+			{"nobody listens", s.url("pw", freePort(t)), nobody},
+			{"wrong password", strings.Replace(s.run(t, eng, false), ":pw@", ":wrong@", 1), s.denied},
+		} {
+			t.Run(s.name+", "+c.what, func(t *testing.T) {
+				t.Parallel()
+				rep, exit, stderr := runServices(t, s.twoItems(t, "1KiB"), "--service", "store="+c.url)
+				require.Equal(t, exitUnknown, exit, stderr)
+				require.Len(t, rep.Results, 2)
+				for _, v := range rep.Results {
+					require.Equal(t, scenarios.Unknown, v.Outcome)
+					require.Contains(t, v.Detail, c.words)
+				}
+				all, err := json.Marshal(rep)
+				require.NoError(t, err)
+				require.NotContains(t, string(all), ":wrong@", "the password is in the report")
+				t.Log(rep.Results[0].Detail)
+			})
+		}
+	}
+}
+
+// A store that fills up refuses, or is lost sight of, in its own words. That
+// says nothing about what the scenario asks: exit 3. Nothing is left, neither
+// here nor there.
+func TestStoreThatFillsUp(t *testing.T) {
+	eng := engineItself(t)
+	for _, s := range foreignStores(t) {
+		t.Run(s.name, func(t *testing.T) {
+			rep, exit, stderr := runServices(t, s.twoItems(t, "2MiB"), "--service", "store="+s.run(t, eng, true))
+			require.Equal(t, exitUnknown, exit, "%s\n%s", outcomes(rep), stderr)
+			t.Log(outcomes(rep))
+			second := rep.Results[1]
+			require.Contains(t, []scenarios.Outcome{scenarios.Refused, scenarios.Unknown}, second.Outcome)
+			require.True(t, slices.ContainsFunc(s.fullWords, func(w string) bool { return strings.Contains(second.Detail, w) }), second.Detail)
 		})
 	}
 }
 
-// A store that is full refuses, in its own words.
+// A store that is to be full, because that is what the scenario is about, is
+// as expected.
 func TestStoreThatIsFull(t *testing.T) {
 	rep, exit, stderr := runServices(t, scenarioFile(t, `
 version: 1
@@ -193,53 +371,61 @@ expect: {afterwards: {first: survived, second: refused}}
 // A store at an address is used as it is, and what was put into it is taken
 // out again.
 func TestStoreAtAnAddress(t *testing.T) {
-	url := "nats://lab:pw@" + startStore(t)
-	for range 2 {
-		rep, exit, stderr := runServices(t, scenarioFile(t, oneRow), "--service", "db="+url)
-		require.Zero(t, exit, "%s\n%s", outcomes(rep), stderr)
+	eng := engineItself(t)
+	for _, s := range foreignStores(t) {
+		t.Run(s.name, func(t *testing.T) {
+			address := s.run(t, eng, false)
+			store, err := drivers.Open(address)
+			require.NoError(t, err)
+			defer store.Close()
+			for range 2 {
+				rep, exit, stderr := runServices(t, s.twoItems(t, "100KiB"), "--service", "store="+address)
+				require.Zero(t, exit, "%s\n%s", outcomes(rep), stderr)
+				dropped := 0
+				for _, what := range rep.Records[0].Cleanup.Removed {
+					if collection, ok := strings.CutSuffix(what, " in service store"); ok {
+						dropped++
+						_, err = store.List(t.Context(), collection)
+						require.ErrorIs(t, err, drivers.ErrNotFound)
+					}
+				}
+				require.Equal(t, 1, dropped)
+			}
+		})
 	}
 }
 
-// startStore runs the lab's database on this machine, as somebody's own, and
-// gives its address. Password pw.
-func startStore(t *testing.T) string {
-	t.Helper()
-	testEngine(t) // no store where there is no engine
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.Command(filepath.Join(testStores(t), "store-linux-"+runtime.GOARCH), "database")
-	cmd.Env = []string{"STORE_USER=lab", "STORE_PASSWORD=pw", "STORE_PORT=" + port, "STORE_DATA=" + t.TempDir()}
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}, 10*time.Second, 20*time.Millisecond)
-	return address
-}
-
-// The lessons about databases come out the same on the stores people run.
-// LAB_TEST_STORE_IMAGES names their images, which scripts/store-images makes.
+// The lessons about stores come out the same on the stores people run.
 func TestLessonsOnRealStores(t *testing.T) {
-	images := strings.Fields(os.Getenv("LAB_TEST_STORE_IMAGES"))
-	if len(images) == 0 {
+	if os.Getenv("LAB_TEST_STORE_IMAGES") == "" {
 		t.Skip("needs images of real stores: LAB_TEST_STORE_IMAGES names none")
 	}
-	for _, image := range images {
-		t.Run(image, func(t *testing.T) {
-			rep, exit, stderr := runServices(t, "external-database", "ten-containers", "kill-any-one", "rolling-replacement", "--service", "db="+image)
+	verdicts := func(rep experiment.Report) (lines []string) {
+		for _, v := range rep.Results {
+			lines = append(lines, fmt.Sprintln(v.Scenario, v.Variant, v.Checkpoint, v.Item, v.Outcome, v.Judgement))
+		}
+		return lines
+	}
+	own := map[string]experiment.Report{}
+	for _, s := range foreignStores(t) {
+		lessons, service := []string{"external-bucket"}, "bucket"
+		if s.kind == "database" {
+			lessons, service = []string{"external-database", "ten-containers", "kill-any-one", "rolling-replacement"}, "db"
+		}
+		t.Run(s.name, func(t *testing.T) {
+			args := append(lessons, "--jobs", "2")
+			if s.image != "" {
+				args = append(args, "--service", service+"="+s.image)
+			}
+			rep, exit, stderr := runServices(t, args...)
 			require.Zero(t, exit, "%s\n%s", outcomes(rep), stderr)
+			if s.image == "" {
+				own[s.kind] = rep
+				return
+			}
+			require.Equal(t, verdicts(own[s.kind]), verdicts(rep))
 			for _, r := range rep.Records {
-				require.Equal(t, image, r.Services[0].Store)
+				require.Equal(t, s.image, r.Services[0].Store)
 				t.Logf("%s: took requests after %s", r.Scenario, r.Services[0].Ready)
 			}
 		})

@@ -48,7 +48,9 @@ func (r *runner) cleanup(ctx context.Context) {
 	if r.unanswered {
 		patience = Patience
 	}
-	r.rec.Cleanup.Removed, r.rec.Cleanup.Left = Remove(ctx, r.eng, mine, r.env.Ledger, patience)
+	removed, left := Remove(ctx, r.eng, mine, r.env.Ledger, patience)
+	r.rec.Cleanup.Removed = append(r.rec.Cleanup.Removed, removed...)
+	r.rec.Cleanup.Left = append(r.rec.Cleanup.Left, left...)
 	if err := os.RemoveAll(r.plan.Folder); err != nil {
 		r.rec.Cleanup.Left = append(r.rec.Cleanup.Left, "folder "+r.plan.Folder+": "+err.Error())
 	}

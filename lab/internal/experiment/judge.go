@@ -30,7 +30,7 @@ func Judge(p *Plan, rec *Record, facts engine.Facts) []Verdict {
 			v.Violation, v.Kills = s.violation(v.Outcome), s.kills
 			rule := expected(p.Variant.Expect[st.Label][item], facts)
 			v.Expected, v.Rule, v.Why = rule.Outcome, rule.When, rule.Because
-			v.Judgement = judgement(v, rule, rec)
+			v.Judgement = judgement(v, rule, s.item, rec)
 			switch {
 			case v.Judgement == Skipped:
 				v.Why, v.Detail = "skipped: "+rec.Skipped, rec.Skipped
@@ -47,7 +47,7 @@ func Judge(p *Plan, rec *Record, facts engine.Facts) []Verdict {
 	return verdicts
 }
 
-func judgement(v Verdict, rule scenarios.Rule, rec *Record) Judgement {
+func judgement(v Verdict, rule scenarios.Rule, item scenarios.Item, rec *Record) Judgement {
 	switch {
 	case rec.Skipped != "" && v.Outcome == scenarios.Unknown:
 		return Skipped
@@ -59,6 +59,10 @@ func judgement(v Verdict, rule scenarios.Rule, rec *Record) Judgement {
 		return Surprised
 	case v.Expected == scenarios.Varies, v.Expected == v.Outcome:
 		return AsExpected
+	case v.Outcome == scenarios.Refused && item.InService():
+		// A store that is full says something about the store, and nothing
+		// about what the scenario asks.
+		return NotJudged
 	}
 	return Surprised
 }
@@ -80,6 +84,7 @@ type sight struct {
 	wrote    *Observation // the last acknowledged write
 	earlier  []string     // digests of acknowledged writes before that
 	refused  *wire.Error  // the last write was not accepted, and none was before
+	failed   *wire.Error  // what the last write met that was not carried out
 	attempts int          // writes that were carried out, accepted or not
 	planned  int          // writes the plan has before the checkpoint
 	seen     *Observation // at the checkpoint
@@ -120,7 +125,7 @@ func sightOf(p *Plan, rec *Record, at PlannedStep, item string) sight {
 		if sr.Load != nil && i != at.seq {
 			for _, it := range sr.Load.Items {
 				if it.Item == item {
-					s.noteLoad(it)
+					s.noteLoad(it, sr.Load.Errors)
 				}
 			}
 		}
@@ -181,12 +186,15 @@ func (s *sight) noteRead(sr *StepRecord, o *Observation) {
 	}
 }
 
-func (s *sight) noteLoad(it LoadItem) {
+func (s *sight) noteLoad(it LoadItem, errors []LoadError) {
 	s.attempts++
 	if s.load == nil {
 		s.load = &loaded{}
 	}
 	s.load.add(it)
+	for _, e := range errors {
+		s.load.words = e.Words
+	}
 	s.written = len(s.load.acked) > 0
 }
 
@@ -202,6 +210,8 @@ func (s *sight) noteWrite(sr *StepRecord, o *Observation) {
 		s.wrote, s.written, s.refused = o, true, nil
 	case o.Error != nil && s.wrote == nil && isRefusal(o.Error.Code):
 		s.refused = o.Error
+	default:
+		s.failed = o.Error
 	}
 }
 
@@ -243,6 +253,8 @@ func (s *sight) outcome() (scenarios.Outcome, string) {
 		return s.afterLoad()
 	case s.wrote == nil && s.attempts == 0:
 		return scenarios.Unknown, "it was never written"
+	case s.wrote == nil && s.failed != nil:
+		return scenarios.Unknown, "its write failed: " + s.failed.Text
 	case s.wrote == nil:
 		return scenarios.Unknown, "its write failed"
 	case !s.seen.Found.Present:
@@ -279,6 +291,8 @@ func (s *sight) afterLoad() (scenarios.Outcome, string) {
 	switch {
 	case err != nil:
 		return scenarios.Unknown, err.Error()
+	case total == 0 && s.load.words != "":
+		return scenarios.Unknown, "no write was acknowledged: " + s.load.words
 	case total == 0:
 		return scenarios.Unknown, "no write was acknowledged"
 	}

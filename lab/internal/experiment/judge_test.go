@@ -86,7 +86,7 @@ variants: {one: {expect: {at last: {note: survived}}}}
 		{"an answer that says nothing", there("1"), there("2"), looked{}, "", scenarios.Unknown, "says nothing", true},
 		{"checkpoint not reached", there("1"), there("2"), notReached, "the engine went away", scenarios.Unknown, "the engine went away", true},
 		{"not reached, nobody knows why", there("1"), there("2"), notReached, "", scenarios.Unknown, "not reached", true},
-		{"write failed", failed(wire.CodeIO), failed(wire.CodeIO), absent(), "", scenarios.Unknown, "its write failed", false},
+		{"write failed", failed(wire.CodeIO), failed(wire.CodeIO), absent(), "", scenarios.Unknown, "its write failed: the kernel says io", false},
 		{"write not seen back", absent(), absent(), absent(), "", scenarios.Unknown, "its write failed", false},
 		{"never written", notReached, notReached, absent(), "", scenarios.Unknown, "never written", false},
 	} {
@@ -120,6 +120,31 @@ variants: {one: {expect: {at last: {note: survived}}}}
 				require.Equal(t, Surprised, v.Judgement)
 			}
 		})
+	}
+}
+
+// TestStoreThatRefuses: what a store does not take is as expected where that
+// was the question, and no answer where it was not.
+func TestStoreThatRefuses(t *testing.T) {
+	for want, judgement := range map[string]Judgement{"refused": AsExpected, "survived": NotJudged, "lost": NotJudged} {
+		p, _ := testPlan(t, `
+version: 1
+name: t
+title: T
+services: {db: database}
+data: {colour: {key: colour}}
+steps: [run, write, read: end]
+expect: {end: {colour: `+want+`}}
+`, 0)
+		rec := &Record{Steps: []StepRecord{
+			{Verb: "run"},
+			{Verb: "write", Items: []Observation{{Item: "colour", Error: &wire.Error{Code: wire.CodeNoSpace, Text: "no room at all"}}}},
+			{Verb: "read", Items: []Observation{{Item: "colour", Found: &wire.Found{}}}},
+		}}
+		v := Judge(p, rec, engine.Facts{Version: "4.3.1"})[0]
+		require.Equal(t, scenarios.Refused, v.Outcome)
+		require.Equal(t, judgement, v.Judgement, want)
+		require.Equal(t, "no room at all", v.Detail)
 	}
 }
 

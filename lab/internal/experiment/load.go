@@ -319,7 +319,10 @@ func (r *runner) happen(ctx context.Context, h happening, in *instance) (*Proof,
 }
 
 // loaded is what became of records that a load wrote.
-type loaded struct{ acked, unacked []int }
+type loaded struct {
+	acked, unacked []int
+	words          string // that a request failed with
+}
 
 func (l *loaded) add(it LoadItem) {
 	acked, _ := wire.InRanges(it.Acknowledged)

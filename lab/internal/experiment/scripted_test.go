@@ -215,7 +215,11 @@ func testPlan(t *testing.T, yaml string, variant int) (*Plan, *Ledger) {
 	p, err := New(s, &s.Variants[variant], PlanOptions{
 		RunID: testRun, Number: 1, Folder: folder,
 		Images: func(*scenarios.Image) (engine.Image, error) { return engine.Image{Ref: "localhost/probe:test"}, nil },
-		Nonce:  func() string { nonces++; return fmt.Sprint("n", nonces) },
+		Stores: Stores{
+			Probe: func(*scenarios.Image) (engine.Image, error) { return engine.Image{Ref: "localhost/probe:test"}, nil },
+			Store: func() (engine.Image, error) { return engine.Image{Ref: "localhost/store:test"}, nil },
+		},
+		Nonce: func() string { nonces++; return fmt.Sprint("n", nonces) },
 	})
 	require.NoError(t, err)
 	l, err := OpenLedger(folder)

@@ -315,7 +315,7 @@ func (b *backing) words() string {
 func (r *runner) awaitService(ctx context.Context, name string) error {
 	limit := readyTime
 	if r.plan.backings[name].foreign {
-		limit = 5 * time.Second // it is up already, or it is not
+		limit = 2 * time.Second // it is up already, or it is not
 	}
 	deadline := r.env.Now().Add(limit)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
@@ -350,17 +350,26 @@ func (r *runner) dropCollections(ctx context.Context) {
 	if l == nil || l.session == nil {
 		return
 	}
+	ready := map[string]bool{} // nothing was ever put into another
+	for _, svc := range r.rec.Services {
+		ready[svc.Name] = true
+	}
+	seen := map[string]bool{}
 	for _, it := range r.plan.Scenario.Data {
-		if b := r.plan.backings[it.Service]; b == nil || !b.foreign {
+		collection, _, _ := strings.Cut(r.plan.items[it.Name].Path, "/")
+		what := collection + " in service " + it.Service
+		if b := r.plan.backings[it.Service]; b == nil || !b.foreign || !ready[it.Service] || seen[what] {
 			continue
 		}
-		collection, _, _ := strings.Cut(r.plan.items[it.Name].Path, "/")
+		seen[what] = true
 		reply, err := l.session.client.Call(ctx, wire.Request{Op: wire.Drop, Item: &wire.Item{Service: it.Service, Path: collection}})
 		if err == nil && reply.Error != nil {
 			err = reply.Error
 		}
 		if err != nil {
-			r.rec.Cleanup.Left = append(r.rec.Cleanup.Left, fmt.Sprintf("%s in service %s: %v", collection, it.Service, err))
+			r.rec.Cleanup.Left = append(r.rec.Cleanup.Left, fmt.Sprintf("%s: %v", what, err))
+		} else {
+			r.rec.Cleanup.Removed = append(r.rec.Cleanup.Removed, what)
 		}
 	}
 }
