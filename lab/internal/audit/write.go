@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"persistencelab/lab/internal/format"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -26,15 +27,16 @@ type Options struct {
 const maxShown = 25
 
 // Format is one way to write audits.
-type Format struct {
-	Name  string
-	Ext   string
-	Write func(io.Writer, []*Audit, Options) error
-}
+type Format = format.Format[[]*Audit, Options]
 
 // Formats lists every format, the default one first.
-func Formats() []Format {
-	return []Format{{"text", ".txt", Text}, {"json", ".json", JSON}, {"markdown", ".md", Markdown}, {"html", ".html", HTML}}
+func Formats() format.List[[]*Audit, Options] {
+	return format.List[[]*Audit, Options]{
+		{Name: "text", Ext: ".txt", Write: Text},
+		{Name: "json", Ext: ".json", Write: JSON},
+		{Name: "markdown", Ext: ".md", Write: Markdown},
+		{Name: "html", Ext: ".html", Write: HTML},
+	}
 }
 
 func sign(o scenarios.Outcome, unicode bool) string {

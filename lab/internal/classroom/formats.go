@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"persistencelab/lab/internal/format"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -27,36 +28,19 @@ type Options struct {
 }
 
 // Format is one way to write a table.
-type Format struct {
-	Name        string
-	Ext         string
-	Description string
-	Write       func(w io.Writer, t *Table, o Options) error
-}
+type Format = format.Format[*Table, Options]
 
 // Formats lists every format, the default one first.
-func Formats() []Format {
-	return []Format{
-		{"text", ".txt", "for people", Text},
-		{"markdown", ".md", "for people, as GitHub tables", Markdown},
-		{"html", ".html", "one page to show, print or hand out", HTML},
-		{"csv", ".csv", "a line per learner, question and round", CSV},
-		{"json", ".json", "the whole table, versioned", JSON},
-		{"gradebook-moodle", "", "a line per learner, for Moodle's grade import", Moodle},
-		{"gradebook-canvas", "", "a line per learner, for Canvas' gradebook import", Canvas},
+func Formats() format.List[*Table, Options] {
+	return format.List[*Table, Options]{
+		{Name: "text", Ext: ".txt", Write: Text},
+		{Name: "markdown", Ext: ".md", Write: Markdown},
+		{Name: "html", Ext: ".html", Write: HTML},
+		{Name: "csv", Ext: ".csv", Write: CSV},
+		{Name: "json", Ext: ".json", Write: JSON},
+		{Name: "gradebook-moodle", Write: Moodle},
+		{Name: "gradebook-canvas", Write: Canvas},
 	}
-}
-
-// Lookup finds a format by name.
-func Lookup(name string) (Format, error) {
-	var names []string
-	for _, f := range Formats() {
-		if f.Name == name {
-			return f, nil
-		}
-		names = append(names, f.Name)
-	}
-	return Format{}, fmt.Errorf("no format %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // Text writes the table for a terminal. No line is longer than Width, unless

@@ -1,29 +1,24 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"persistencelab/bindings"
 	"persistencelab/lab/engine"
 	"persistencelab/lab/internal/audit"
-	"persistencelab/lab/internal/files"
 	"persistencelab/scenarios"
 )
 
 type auditOptions struct {
 	all     bool
 	policy  string
-	format  string
-	file    string
+	output  output[[]*audit.Audit, audit.Options]
 	verbose bool
 }
 
@@ -55,14 +50,9 @@ It exits with 1 when something would be lost that no policy accepts.`,
 		},
 	}
 	flags.add(cmd)
-	var names []string
-	for _, f := range audit.Formats() {
-		names = append(names, f.Name)
-	}
 	cmd.Flags().BoolVar(&opts.all, "all", false, "every container, in any state")
 	cmd.Flags().StringVar(&opts.policy, "policy", "", "decision table: which losses are acceptable")
-	cmd.Flags().StringVar(&opts.format, "format", "", "one of "+strings.Join(names, ", ")+" (default: by the file's name, else text)")
-	cmd.Flags().StringVarP(&opts.file, "output", "o", "", "file to write instead of stdout")
+	opts.output.add(cmd, audit.Formats())
 	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "text: every place, however many")
 	return cmd
 }
@@ -74,7 +64,7 @@ func runAudit(ctx context.Context, env *Env, flags engineFlags, opts auditOption
 	case !opts.all && len(names) == 0:
 		return usagef("lab audit --all", "which container?")
 	}
-	format, err := auditFormat(opts)
+	format, err := opts.output.pick("lab audit --all")
 	if err != nil {
 		return err
 	}
@@ -92,15 +82,7 @@ func runAudit(ctx context.Context, env *Env, flags engineFlags, opts auditOption
 		return err
 	}
 	wopts := audit.Options{Width: min(env.Width, 120), Unicode: unicodeLocale(env), Verbose: opts.verbose}
-	if opts.file == "" {
-		err = format.Write(env.Stdout, audits, wopts)
-	} else {
-		var b bytes.Buffer
-		if err = format.Write(&b, audits, wopts); err == nil {
-			err = files.Replace(opts.file, b.Bytes())
-		}
-	}
-	if err != nil {
+	if err := opts.output.write(env, format, audits, wopts); err != nil {
 		return err
 	}
 	lost, unknown := 0, 0
@@ -114,18 +96,6 @@ func runAudit(ctx context.Context, env *Env, flags engineFlags, opts auditOption
 		return &resultError{code: exitUnknown}
 	}
 	return nil
-}
-
-func auditFormat(opts auditOptions) (audit.Format, error) {
-	for _, f := range audit.Formats() {
-		if f.Name == opts.format || opts.format == "" && opts.file != "" && filepath.Ext(opts.file) == f.Ext {
-			return f, nil
-		}
-	}
-	if opts.format != "" {
-		return audit.Format{}, usagef("lab audit --help", "no format %q", opts.format)
-	}
-	return audit.Formats()[0], nil
 }
 
 func readPolicy(file string) ([]scenarios.Item, error) {

@@ -1,22 +1,18 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"persistencelab/lab/internal/compare"
-	"persistencelab/lab/internal/files"
 	"persistencelab/scenarios"
 )
 
 func newCompare(env *Env) *cobra.Command {
-	var format, file string
+	var out output[*compare.Comparison, compare.Options]
 	cmd := &cobra.Command{
 		Use:   "compare FIRST SECOND",
 		Short: "Explain two reports of the probe: what happened, what came back",
@@ -29,27 +25,16 @@ It exits with 1 when a place lost or changed what it held, and with 3 when nothi
 as of two different machines.`,
 		Example: "  lab compare run-1.json run-2.json\n  lab compare run-1.json run-2.json --format markdown",
 		Args:    cobra.ExactArgs(2),
-		RunE:    func(_ *cobra.Command, args []string) error { return runCompare(env, args[0], args[1], format, file) },
+		RunE:    func(_ *cobra.Command, args []string) error { return runCompare(env, args[0], args[1], out) },
 	}
-	var names []string
-	for _, f := range compare.Formats() {
-		names = append(names, f.Name)
-	}
-	cmd.Flags().StringVar(&format, "format", "", "one of "+strings.Join(names, ", ")+" (default: by the file's name, else text)")
-	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write instead of stdout")
+	out.add(cmd, compare.Formats())
 	return cmd
 }
 
-func runCompare(env *Env, first, second, format, file string) error {
-	pick := compare.Formats()[0]
-	known := format == ""
-	for _, f := range compare.Formats() {
-		if f.Name == format || format == "" && file != "" && filepath.Ext(file) == f.Ext {
-			pick, known = f, true
-		}
-	}
-	if !known {
-		return usagef("lab compare --help", "no format %q", format)
+func runCompare(env *Env, first, second string, out output[*compare.Comparison, compare.Options]) error {
+	format, err := out.pick("lab compare " + first + " " + second)
+	if err != nil {
+		return err
 	}
 	a, err := readSide(env, first)
 	if err != nil {
@@ -61,17 +46,10 @@ func runCompare(env *Env, first, second, format, file string) error {
 	}
 	c := compare.Explain(a, b)
 	opts := compare.Options{Width: min(env.Width, 100), Unicode: unicodeLocale(env)}
-	if file == "" {
-		err = pick.Write(env.Stdout, c, opts)
-	} else {
-		var out bytes.Buffer
-		if err = pick.Write(&out, c, opts); err == nil {
-			err = files.Replace(file, out.Bytes())
-		}
+	if err := out.write(env, format, c, opts); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case c.Count(scenarios.Lost)+c.Count(scenarios.Changed) > 0:
 		return &resultError{code: exitSurprised}
 	case c.Count(scenarios.Unknown) > 0 || len(c.Places) == 0:

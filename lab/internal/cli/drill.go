@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,14 +11,12 @@ import (
 	"persistencelab/lab/engine"
 	"persistencelab/lab/internal/drill"
 	"persistencelab/lab/internal/experiment"
-	"persistencelab/lab/internal/files"
 	"persistencelab/scenarios"
 )
 
 type drillOptions struct {
 	engineFlags
-	format  string
-	file    string
+	output  output[*drill.Report, drill.Options]
 	variant string
 	points  int
 	timeout time.Duration
@@ -57,13 +52,8 @@ a health check did not notice that its state is gone.`,
 		},
 	}
 	opts.engineFlags.add(cmd)
-	var names []string
-	for _, f := range drill.Formats() {
-		names = append(names, f.Name)
-	}
 	flags := cmd.Flags()
-	flags.StringVar(&opts.format, "format", "", "one of "+strings.Join(names, ", ")+" (default: by the file's name, else text)")
-	flags.StringVarP(&opts.file, "output", "o", "", "file to write instead of stdout")
+	opts.output.add(cmd, drill.Formats())
 	flags.DurationVar(&opts.timeout, "timeout", 5*time.Minute, "longest time for one drill")
 	flags.StringVar(&opts.variant, "variant", "", "scenario: only this variant (default: each)")
 	flags.IntVar(&opts.points, "points", 50, "scenario: how many times each write is killed")
@@ -88,7 +78,7 @@ func runDrill(ctx context.Context, env *Env, opts drillOptions, args []string) e
 	case opts.points < 3 || opts.points > 1000:
 		return usagef("lab drill --points 50", "--points %d: 3 to 1000", opts.points)
 	}
-	format, err := drillFormat(opts)
+	format, err := opts.output.pick("lab drill three-mounts")
 	if err != nil {
 		return err
 	}
@@ -116,7 +106,7 @@ func runDrill(ctx context.Context, env *Env, opts drillOptions, args []string) e
 	if err != nil {
 		return err
 	}
-	if err := writeDrill(env, opts, format, rep); err != nil {
+	if err := opts.output.write(env, format, rep, drill.Options{Width: min(env.Width, 120), Unicode: unicodeLocale(env)}); err != nil {
 		return err
 	}
 	for _, l := range left {
@@ -198,28 +188,4 @@ func drillImage(ctx context.Context, env *Env, s *session, opts drillOptions, re
 	}
 	rep.Drills = append(rep.Drills, *d)
 	return nil
-}
-
-func drillFormat(opts drillOptions) (drill.Format, error) {
-	for _, f := range drill.Formats() {
-		if f.Name == opts.format || opts.format == "" && opts.file != "" && filepath.Ext(opts.file) == f.Ext {
-			return f, nil
-		}
-	}
-	if opts.format != "" {
-		return drill.Format{}, usagef("lab drill --help", "no format %q", opts.format)
-	}
-	return drill.Formats()[0], nil
-}
-
-func writeDrill(env *Env, opts drillOptions, f drill.Format, rep *drill.Report) error {
-	wopts := drill.Options{Width: min(env.Width, 120), Unicode: unicodeLocale(env)}
-	if opts.file == "" {
-		return f.Write(env.Stdout, rep, wopts)
-	}
-	var b bytes.Buffer
-	if err := f.Write(&b, rep, wopts); err != nil {
-		return err
-	}
-	return files.Replace(opts.file, b.Bytes())
 }

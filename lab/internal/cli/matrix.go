@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"persistencelab/lab/internal/experiment"
-	"persistencelab/lab/internal/files"
 	"persistencelab/lab/internal/matrix"
 )
 
@@ -25,7 +22,7 @@ type matrixOptions struct {
 	jobs, repeat   int
 	timeout        time.Duration
 	against        string
-	format, file   string
+	output         output[*matrix.Table, matrix.Options]
 	verbose        bool
 	list           bool
 }
@@ -44,10 +41,6 @@ func newMatrix(env *Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runMatrix(cmd.Context(), env, opts) },
 	}
-	var names []string
-	for _, f := range matrix.Formats() {
-		names = append(names, f.Name)
-	}
 	opts.engineFlags.add(cmd)
 	cmd.Flags().StringVar(&opts.mounts, "mounts", "", "mount kinds, a comma between them; * and ? fit (default: all)")
 	cmd.Flags().StringVar(&opts.events, "events", "", "events, likewise (default: all)")
@@ -55,15 +48,14 @@ func newMatrix(env *Env) *cobra.Command {
 	cmd.Flags().IntVar(&opts.repeat, "repeat", 1, "runs of each cell: one whose runs differ varies")
 	cmd.Flags().DurationVar(&opts.timeout, "timeout", 2*time.Minute, "longest time for one run")
 	cmd.Flags().StringVar(&opts.against, "against", "", "json of another matrix: cells that differ from it are marked")
-	cmd.Flags().StringVar(&opts.format, "format", "", "one of "+strings.Join(names, ", ")+" (default: by the file's name, else text)")
-	cmd.Flags().StringVarP(&opts.file, "output", "o", "", "file to write instead of stdout")
+	opts.output.add(cmd, matrix.Formats())
 	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "text: also what exactly each cell saw")
 	cmd.Flags().BoolVar(&opts.list, "list", false, "list the mount kinds and events, and run nothing")
 	return cmd
 }
 
 func runMatrix(ctx context.Context, env *Env, opts matrixOptions) error {
-	format, err := matrixFormat(opts)
+	format, err := opts.output.pick("lab matrix")
 	if err != nil {
 		return err
 	}
@@ -117,19 +109,6 @@ func runMatrix(ctx context.Context, env *Env, opts matrixOptions) error {
 		return &resultError{code: exitUnknown, hint: "run the unknown cells again: lab matrix --mounts … --events …"}
 	}
 	return nil
-}
-
-func matrixFormat(opts matrixOptions) (matrix.Format, error) {
-	all := matrix.Formats()
-	for _, f := range all {
-		if f.Name == opts.format || opts.format == "" && opts.file != "" && f.Ext == filepath.Ext(opts.file) {
-			return f, nil
-		}
-	}
-	if opts.format == "" {
-		return all[0], nil
-	}
-	return matrix.Format{}, usagef("lab matrix --format html", "there is no format %q", opts.format)
 }
 
 func selectError(err error, flag string) error {
@@ -201,13 +180,10 @@ func sweep(ctx context.Context, env *Env, s *session, opts matrixOptions, mounts
 
 func writeMatrix(env *Env, opts matrixOptions, f matrix.Format, t *matrix.Table) error {
 	o := matrix.Options{Unicode: unicodeLocale(env), Verbose: opts.verbose}
-	if opts.file == "" {
+	if opts.output.file == "" {
 		o.Width = env.Width
-		return f.Write(env.Stdout, t, o)
 	}
-	// The evidence is larger than a table: it goes to the disk as it is
-	// written, beside the file it becomes.
-	return files.ReplaceWith(opts.file, func(w *os.File) error { return f.Write(w, t, o) })
+	return opts.output.write(env, f, t, o)
 }
 
 // meter is one line on a terminal's stderr: how far, and how long yet.

@@ -1,76 +1,56 @@
 package cli
 
 import (
-	"bytes"
-	"path/filepath"
+	"bufio"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"persistencelab/lab/internal/experiment"
 	"persistencelab/lab/internal/files"
-	"persistencelab/lab/internal/report"
+	"persistencelab/lab/internal/format"
 )
 
-// output is where a report goes and in which format.
-type output struct {
+// output is where a result goes, and in which of its formats.
+type output[T, O any] struct {
+	formats format.List[T, O]
 	format  string
 	file    string
-	verbose bool
 }
 
-func (o *output) add(cmd *cobra.Command) {
-	var names []string
-	for _, f := range report.Formats() {
-		names = append(names, f.Name)
-	}
-	cmd.Flags().StringVar(&o.format, "format", "", "one of "+strings.Join(names, ", ")+" (default: by the file's name, else text)")
+func (o *output[T, O]) add(cmd *cobra.Command, formats format.List[T, O]) {
+	o.formats = formats
+	cmd.Flags().StringVar(&o.format, "format", "", "one of "+formats.Names()+" (default: by the file's name, else "+formats[0].Name+")")
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file to write instead of stdout")
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "text: also paths, what exactly was found, and the podman commands")
 }
 
-// lookup is the format asked for, or the one the file's name tells.
-func (o *output) lookup() (report.Format, error) {
-	name := o.format
-	if name == "" {
-		name = "text"
-		for _, f := range report.Formats() {
-			if o.file != "" && filepath.Ext(o.file) == f.Ext {
-				name = f.Name
-				break
-			}
-		}
-	}
-	f, err := report.Lookup(name)
+// pick is the format asked for, or the one the file's name tells. It also
+// tells, before the work, whether the file could be written after it.
+func (o *output[T, O]) pick(cmd string) (format.Format[T, O], error) {
+	f, err := o.formats.Pick(o.format, o.file)
 	if err != nil {
-		return f, &usageError{err: err, hint: "lab run --format json"}
+		return f, &usageError{err: err, hint: cmd + " --format " + o.formats[1].Name}
+	}
+	if o.file != "" {
+		if err := files.Replaceable(o.file); err != nil {
+			return f, &usageError{err: err, hint: "name a file in a folder you may write to"}
+		}
 	}
 	return f, nil
 }
 
-// check tells before a run whether its report could be written after it.
-func (o *output) check() error {
+// write writes the result; a file is replaced only once it is whole.
+func (o *output[T, O]) write(env *Env, f format.Format[T, O], result T, opts O) error {
 	if o.file == "" {
-		return nil
+		return f.Write(env.Stdout, result, opts)
 	}
-	if err := files.Replaceable(o.file); err != nil {
-		return &usageError{err: err, hint: "name a file in a folder you may write to"}
-	}
-	return nil
-}
-
-// write writes the report; a file is replaced only once it is whole.
-func (o *output) write(env *Env, f report.Format, rep *experiment.Report) error {
-	opts := report.Options{Verbose: o.verbose, Unicode: unicodeLocale(env)}
-	if o.file == "" {
-		opts.Width, opts.Color = min(env.Width, 120), env.StdoutTTY && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"
-		return f.Write(env.Stdout, rep, opts)
-	}
-	var b bytes.Buffer
-	if err := f.Write(&b, rep, opts); err != nil {
-		return err
-	}
-	return files.Replace(o.file, b.Bytes())
+	return files.ReplaceWith(o.file, func(w *os.File) error {
+		b := bufio.NewWriter(w)
+		if err := f.Write(b, result, opts); err != nil {
+			return err
+		}
+		return b.Flush()
+	})
 }
 
 // unicodeLocale tells whether the user's locale can show ✓.

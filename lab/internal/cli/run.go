@@ -24,7 +24,8 @@ import (
 
 type runOptions struct {
 	engineFlags
-	output
+	output  output[*experiment.Report, report.Options]
+	verbose bool
 	all     bool
 	jobs    int
 	keep    bool
@@ -52,7 +53,8 @@ func newRun(env *Env) *cobra.Command {
 		},
 	}
 	opts.engineFlags.add(cmd)
-	opts.output.add(cmd)
+	opts.output.add(cmd, report.Formats())
+	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "text: also paths, what exactly was found, and the podman commands")
 	cmd.Flags().BoolVar(&opts.all, "all", false, "run the whole catalogue")
 	cmd.Flags().IntVar(&opts.jobs, "jobs", min(2*runtime.NumCPU(), 8), "variants run side by side")
 	cmd.Flags().BoolVar(&opts.keep, "keep", false, "leave containers, volumes and folders, and say how to look at them")
@@ -80,11 +82,8 @@ func runRun(ctx context.Context, env *Env, opts runOptions, names []string) erro
 	if opts.instead, err = serviceFlags(opts.service, list); err != nil {
 		return err
 	}
-	format, err := opts.output.lookup()
+	format, err := opts.output.pick("lab run")
 	if err != nil {
-		return err
-	}
-	if err := opts.output.check(); err != nil {
 		return err
 	}
 	if opts.dryRun {
@@ -94,7 +93,11 @@ func runRun(ctx context.Context, env *Env, opts runOptions, names []string) erro
 	if rep == nil {
 		return err
 	}
-	if werr := opts.output.write(env, format, rep); werr != nil {
+	write := report.Options{Verbose: opts.verbose, Unicode: unicodeLocale(env)}
+	if opts.output.file == "" {
+		write.Width, write.Color = min(env.Width, 120), env.StdoutTTY && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"
+	}
+	if werr := opts.output.write(env, format, rep, write); werr != nil {
 		return werr
 	}
 	for _, l := range left {

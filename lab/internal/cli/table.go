@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"persistencelab/lab/internal/classroom"
-	"persistencelab/lab/internal/files"
 )
 
 type tableOptions struct {
-	format    string
-	file      string
+	output    output[*classroom.Table, classroom.Options]
 	by        string
 	anonymous bool
 	reveal    bool
@@ -31,10 +28,6 @@ const watchEvery = time.Second
 
 func newTable(env *Env) *cobra.Command {
 	var opts tableOptions
-	var formats []string
-	for _, f := range classroom.Formats() {
-		formats = append(formats, f.Name)
-	}
 	cmd := &cobra.Command{
 		Use:   "table [FILE|FOLDER…]",
 		Short: "Make the class table of learners' answers",
@@ -62,8 +55,7 @@ func newTable(env *Env) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&opts.format, "format", "", "one of "+strings.Join(formats, ", ")+" (default: by the file's name, else text)")
-	f.StringVarP(&opts.file, "output", "o", "", "file to write instead of stdout")
+	opts.output.add(cmd, classroom.Formats())
 	f.StringVar(&opts.by, "by", string(classroom.ByLearner), "what the rows are: learner or scenario")
 	f.BoolVar(&opts.anonymous, "anonymous", true, "numbers instead of names, and nothing about fewer than 3 learners")
 	f.BoolVar(&opts.reveal, "reveal", false, "show what came back, and so what was right")
@@ -73,7 +65,7 @@ func newTable(env *Env) *cobra.Command {
 }
 
 func runTable(ctx context.Context, env *Env, opts tableOptions, paths []string) error {
-	format, err := tableFormat(opts)
+	format, err := opts.output.pick("lab table")
 	if err != nil {
 		return err
 	}
@@ -127,23 +119,6 @@ func runTable(ctx context.Context, env *Env, opts tableOptions, paths []string) 
 	return nil
 }
 
-func tableFormat(opts tableOptions) (classroom.Format, error) {
-	name := opts.format
-	if name == "" {
-		name = "text"
-		for _, f := range classroom.Formats() {
-			if f.Ext != "" && opts.file != "" && filepath.Ext(opts.file) == f.Ext {
-				name = f.Name
-			}
-		}
-	}
-	f, err := classroom.Lookup(name)
-	if err != nil {
-		return f, &usageError{err: err, hint: "lab table --format html -o class.html"}
-	}
-	return f, nil
-}
-
 // nothing is the error of having no attempt at all; while watching, they may
 // still come.
 func nothing(attempts []*classroom.Attempt, bad []error, paths []string, watch bool) error {
@@ -164,21 +139,13 @@ func nothing(attempts []*classroom.Attempt, bad []error, paths []string, watch b
 func writeTable(env *Env, opts tableOptions, format classroom.Format, write classroom.Options, attempts []*classroom.Attempt, bad []error) error {
 	table := classroom.Make(attempts)
 	write.LeftOut = bad
-	var b bytes.Buffer
-	if err := format.Write(&b, table, write); err != nil {
-		return err
-	}
 	if strings.HasPrefix(format.Name, "gradebook-") {
 		if n := len(table.Unmatched(write.Roster)); n > 0 {
 			fmt.Fprintf(env.Stderr, "lab: %d learners have a nickname that the gradebook does not know\n", n)
 			fmt.Fprintln(env.Stderr, "lab: hint: lab table --roster FILE says who they are (lab table --help)")
 		}
 	}
-	if opts.file != "" {
-		return files.Replace(opts.file, b.Bytes())
-	}
-	_, err := env.Stdout.Write(b.Bytes())
-	return err
+	return opts.output.write(env, format, table, write)
 }
 
 // watchTable writes the table again whenever the files have changed, until it
@@ -197,7 +164,7 @@ func watchTable(ctx context.Context, env *Env, opts tableOptions, format classro
 		} else {
 			shown = now
 		}
-		if opts.file == "" && env.StdoutTTY && env.Getenv("TERM") != "dumb" {
+		if opts.output.file == "" && env.StdoutTTY && env.Getenv("TERM") != "dumb" {
 			fmt.Fprint(env.Stdout, "\x1b[H\x1b[2J")
 		}
 		if err := writeTable(env, opts, format, write, attempts, bad); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"persistencelab/lab/internal/format"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -18,15 +19,15 @@ type Options struct {
 }
 
 // Format is one way to write a comparison.
-type Format struct {
-	Name  string
-	Ext   string
-	Write func(io.Writer, *Comparison, Options) error
-}
+type Format = format.Format[*Comparison, Options]
 
 // Formats lists every format, the default one first.
-func Formats() []Format {
-	return []Format{{"text", ".txt", Text}, {"json", ".json", JSON}, {"markdown", ".md", Markdown}}
+func Formats() format.List[*Comparison, Options] {
+	return format.List[*Comparison, Options]{
+		{Name: "text", Ext: ".txt", Write: Text},
+		{Name: "json", Ext: ".json", Write: JSON},
+		{Name: "markdown", Ext: ".md", Write: Markdown},
+	}
 }
 
 // Text writes the comparison for people: what happened in sentences, then a

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"persistencelab/lab/internal/format"
 	"persistencelab/lab/internal/report"
 )
 
@@ -16,14 +17,15 @@ type Options struct {
 }
 
 // Format is one way to write a report.
-type Format struct {
-	Name, Ext string
-	Write     func(w io.Writer, r *Report, o Options) error
-}
+type Format = format.Format[*Report, Options]
 
 // Formats lists every format, the default one first.
-func Formats() []Format {
-	return []Format{{"text", ".txt", Text}, {"json", ".json", JSON}, {"markdown", ".md", Markdown}}
+func Formats() format.List[*Report, Options] {
+	return format.List[*Report, Options]{
+		{Name: "text", Ext: ".txt", Write: Text},
+		{Name: "json", Ext: ".json", Write: JSON},
+		{Name: "markdown", Ext: ".md", Write: Markdown},
+	}
 }
 
 // JSON writes the report as one indented document.

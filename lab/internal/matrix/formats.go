@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"persistencelab/lab/internal/format"
 )
 
 // Options is how a table is to look.
@@ -16,17 +18,16 @@ type Options struct {
 }
 
 // Format is one way of writing a table.
-type Format struct {
-	Name  string
-	Ext   string // of a file that is written so by default
-	Write func(io.Writer, *Table, Options) error
-}
+type Format = format.Format[*Table, Options]
 
 // Formats lists them.
-func Formats() []Format {
-	return []Format{
-		{"text", ".txt", Text}, {"markdown", ".md", Markdown}, {"csv", ".csv", CSV},
-		{"json", ".json", JSON}, {"html", ".html", HTML},
+func Formats() format.List[*Table, Options] {
+	return format.List[*Table, Options]{
+		{Name: "text", Ext: ".txt", Write: Text},
+		{Name: "markdown", Ext: ".md", Write: Markdown},
+		{Name: "csv", Ext: ".csv", Write: CSV},
+		{Name: "json", Ext: ".json", Write: JSON},
+		{Name: "html", Ext: ".html", Write: HTML},
 	}
 }
 

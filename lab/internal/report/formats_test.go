@@ -17,7 +17,7 @@ import (
 // each runs a check over every input in one format.
 func each(t *testing.T, format string, check func(t *testing.T, r *experiment.Report, out string)) {
 	t.Helper()
-	f, err := Lookup(format)
+	f, err := Formats().Pick(format, "")
 	require.NoError(t, err)
 	for name, r := range inputs(t) {
 		t.Run(name, func(t *testing.T) { check(t, r, write(t, f, r, Options{})) })

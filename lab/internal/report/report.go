@@ -22,10 +22,9 @@ package report
 
 import (
 	"fmt"
-	"io"
-	"strings"
 
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/format"
 )
 
 // Options are what the person asking can choose. The zero value is safe
@@ -46,36 +45,19 @@ type Options struct {
 }
 
 // Format is one way to write a report.
-type Format struct {
-	Name        string // what --format takes
-	Ext         string // usual file extension, with its dot
-	Description string // a few words for help
-	Write       func(w io.Writer, r *experiment.Report, opts Options) error
-}
+type Format = format.Format[*experiment.Report, Options]
 
 // Formats lists every format, the default one first.
-func Formats() []Format {
-	return []Format{
-		{"text", ".txt", "a table for people, with the reasons", Text},
-		{"json", ".json", "the whole record, versioned (see report.schema.json)", JSON},
-		{"markdown", ".md", "GitHub tables, with the reasons", Markdown},
-		{"csv", ".csv", "a line per verdict, for a spreadsheet", CSV},
-		{"html", ".html", "one page to open, print or hand out", HTML},
-		{"junit", ".xml", "JUnit XML for CI: surprised fails, unknown is an error", JUnit},
-		{"tap", ".tap", "Test Anything Protocol 14", TAP},
+func Formats() format.List[*experiment.Report, Options] {
+	return format.List[*experiment.Report, Options]{
+		{Name: "text", Ext: ".txt", Write: Text},
+		{Name: "json", Ext: ".json", Write: JSON},
+		{Name: "markdown", Ext: ".md", Write: Markdown},
+		{Name: "csv", Ext: ".csv", Write: CSV},
+		{Name: "html", Ext: ".html", Write: HTML},
+		{Name: "junit", Ext: ".xml", Write: JUnit},
+		{Name: "tap", Ext: ".tap", Write: TAP},
 	}
-}
-
-// Lookup finds a format by name.
-func Lookup(name string) (Format, error) {
-	var names []string
-	for _, f := range Formats() {
-		if f.Name == name {
-			return f, nil
-		}
-		names = append(names, f.Name)
-	}
-	return Format{}, fmt.Errorf("no format %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // Counts is how many verdicts of a report there are of each kind.

@@ -54,7 +54,7 @@ func TestGolden(t *testing.T) {
 	for _, f := range Formats() {
 		all = append(all, as{f, f.Name, Options{Unicode: true}})
 	}
-	text, err := Lookup("text")
+	text, err := Formats().Pick("text", "")
 	require.NoError(t, err)
 	all = append(all, as{text, "text-ascii-60", Options{Width: 60}},
 		as{text, "text-color-verbose", Options{Color: true, Unicode: true, Verbose: true}})
@@ -91,7 +91,7 @@ func TestNothingSteers(t *testing.T) {
 }
 
 func TestTextKeepsItsWidth(t *testing.T) {
-	text, err := Lookup("text")
+	text, err := Formats().Pick("text", "")
 	require.NoError(t, err)
 	for name, r := range inputs(t) {
 		for _, w := range []int{0, 48, 60, 100, 200} {
@@ -120,7 +120,7 @@ func TestTextKeepsItsWidth(t *testing.T) {
 }
 
 func TestColourIsOnlyOnSignsAndWords(t *testing.T) {
-	text, err := Lookup("text")
+	text, err := Formats().Pick("text", "")
 	require.NoError(t, err)
 	for name, r := range inputs(t) {
 		plain := write(t, text, r, Options{Unicode: true})

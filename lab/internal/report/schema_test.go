@@ -217,7 +217,7 @@ func (root *schema) check(s *schema, v any, at string) (faults []string) {
 func TestJSONFollowsSchema(t *testing.T) {
 	var root schema
 	require.NoError(t, json.Unmarshal(Schema, &root))
-	f, err := Lookup("json")
+	f, err := Formats().Pick("json", "")
 	require.NoError(t, err)
 	faults := func(doc string) []string {
 		var v any
