@@ -13,8 +13,10 @@
 // It prints medians and the ratios a/b and a/c with their targets, the
 // start-up time of `lab list`, peak memory, and time and memory for scenarios
 // of 10, 40 and 160 variants. With -catalogue it does the same with the whole
-// catalogue, and shows what it costs twice and four times over. Times are wall clock; a missed target is said,
-// and is not an error.
+// catalogue, and shows what it costs twice and four times over. Last comes the
+// class table of 10,000 attempts, beside jq counting the same files; -rounds 0
+// is that alone. Times are wall clock where nothing else is said; a missed
+// target is said, and is not an error.
 package main
 
 import (
@@ -38,14 +40,22 @@ import (
 )
 
 func main() {
-	rounds := flag.Int("rounds", 10, "rounds of (a), (a'), (b), (c)")
+	rounds := flag.Int("rounds", 10, "rounds of (a), (a'), (b), (c); 0: only the class table")
 	jobs := flag.Int("jobs", 3, "variants at a time, for (a) and (c)")
 	sizes := flag.String("variants", "10,40,160", "also run scenarios of this many variants; empty: none")
 	lessons := flag.Int("catalogue", 0, "rounds of the whole catalogue, which take minutes; 0: none")
+	attempts := flag.Int("attempts", 10_000, "attempts for the class table; 0: no table")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := bench(ctx, os.Stdout, *rounds, *jobs, *sizes, *lessons); err != nil {
+	var err error
+	if *rounds != 0 {
+		err = bench(ctx, os.Stdout, *rounds, *jobs, *sizes, *lessons)
+	}
+	if err == nil && *attempts > 0 {
+		err = benchTable(ctx, os.Stdout, *attempts)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "bench: error: %v\n", err)
 		os.Exit(1)
 	}
@@ -197,7 +207,8 @@ type work struct {
 // usage is what one process took.
 type usage struct {
 	wall time.Duration
-	peak int64 // bytes, the largest of the process and its waited-for children
+	cpu  time.Duration // user and system, of the process and its waited-for children
+	peak int64         // bytes, the largest of the process and its waited-for children
 }
 
 func (k *work) once(ctx context.Context) (usage, error) {
@@ -208,6 +219,14 @@ func (k *work) times() []time.Duration {
 	var t []time.Duration
 	for _, u := range k.used {
 		t = append(t, u.wall)
+	}
+	return t
+}
+
+func (k *work) cpu() []time.Duration {
+	var t []time.Duration
+	for _, u := range k.used {
+		t = append(t, u.cpu)
 	}
 	return t
 }
@@ -232,6 +251,9 @@ func measure(ctx context.Context, env []string, command ...string) (usage, error
 	start := time.Now()
 	err := cmd.Run()
 	u := usage{wall: time.Since(start)}
+	if s := cmd.ProcessState; s != nil {
+		u.cpu = s.UserTime() + s.SystemTime()
+	}
 	if err != nil {
 		return u, fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out.String())
 	}
