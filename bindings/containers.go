@@ -180,9 +180,14 @@ func (p *Podman) Kill(ctx context.Context, nameOrID, signal string) error {
 	return p.fail(ctx, containers.Kill(p.ctx(ctx), nameOrID, opts), "container", nameOrID)
 }
 
-// Pause implements engine.Engine.
+// Pause implements engine.Engine. Rootless, the freezer is cgroup v2's
+// (podman-pause(1)).
 func (p *Podman) Pause(ctx context.Context, nameOrID string) error {
-	return p.fail(ctx, containers.Pause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+	err := p.fail(ctx, containers.Pause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+	if err != nil && strings.Contains(err.Error(), "rootless containers with cgroup V1") {
+		return &engine.UnsupportedError{What: "pausing a rootless container", Needs: "a host with cgroups v2", Err: err}
+	}
+	return err
 }
 
 // Unpause implements engine.Engine.
