@@ -34,13 +34,10 @@ func scenarioFile(t *testing.T, text string) string {
 	return file
 }
 
-// Every myth comes out as its file says, and where one shows a loss on
-// purpose, the decision table still calls it a violation.
-func TestTheMyths(t *testing.T) {
-	rep, code := runReport(t, "restart-is-not-redeploy", "same-name-empty-disk", "the-model-remembers-nothing", "only-a-cache", "healthy-but-empty")
-	for _, v := range rep.Results {
-		require.Equal(t, experiment.AsExpected, v.Judgement, "%s, %s, %s, %s: %s %s", v.Scenario, v.Variant, v.Item, v.Checkpoint, v.Outcome, v.Detail)
-	}
+// Where a lesson shows a loss on purpose, the decision table still calls it a
+// violation.
+func TestALossOnPurposeIsAViolation(t *testing.T) {
+	rep, code := runReport(t, "only-a-cache")
 	require.Zero(t, code)
 	decided := map[string]experiment.Decision{}
 	for _, d := range rep.Decisions {
