@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -49,6 +50,9 @@ type Podman struct {
 	// layers, and its service its footing, when one image goes while another
 	// that shares layers with it comes (seen on 4.3.1: "layer not known").
 	images sync.RWMutex
+
+	podOnce sync.Mutex  // held while the first pod is made
+	podMade atomic.Bool // a pod was made, and with it what Podman makes for pods
 
 	opts Options // it was dialed with
 
@@ -239,7 +243,7 @@ func (p *Podman) fail(ctx context.Context, err error, kind, name string) error {
 			// And 500 when it goes while it is being asked about.
 			strings.HasSuffix(text, ": no such "+kind):
 			return &engine.NotFoundError{Kind: kind, Name: name, Err: words}
-		case strings.Contains(text, "is being used"):
+		case strings.Contains(text, "is being used"), strings.Contains(text, "is in use by a container"):
 			return &engine.InUseError{Kind: kind, Name: name, Err: words}
 		// Podman answers 500 for a taken name, with the cause in words.
 		case strings.Contains(text, "already in use"), strings.Contains(text, "already exists"):

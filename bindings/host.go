@@ -218,9 +218,9 @@ func cacheFile(opts Options, facts ...any) string {
 
 // HostShell is how the podman command and `podman run` are written on this
 // host to reach what Dial would reach, from what was learned when containers
-// last ran there: the global options, and further flags of run. It reaches
-// nothing and starts nothing.
-func HostShell(opts Options) (podman []string, runFlags []string) {
+// last ran there: the global options, and the ulimits containers need. It
+// reaches nothing and starts nothing.
+func HostShell(opts Options) (podman []string, limits []string) {
 	podman = []string{"podman"}
 	h := &host{}
 	t, _ := asked(opts)
@@ -249,10 +249,10 @@ func HostShell(opts Options) (podman []string, runFlags []string) {
 	}
 	if h.Limits {
 		for _, l := range containerLimits {
-			runFlags = append(runFlags, "--ulimit", fmt.Sprintf("%s=%d:%d", l.name, l.value, l.value))
+			limits = append(limits, fmt.Sprintf("%s=%d:%d", l.name, l.value, l.value))
 		}
 	}
-	return podman, runFlags
+	return podman, limits
 }
 
 // RefusedError: this host's Podman can't start a container, in the runtime's

@@ -21,11 +21,41 @@ func (p *Podman) CreatePod(ctx context.Context, spec engine.PodSpec) (string, er
 	s.PodSpecGen.Labels = spec.Labels
 	s.PodSpecGen.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
 	s.PodSpecGen.InfraName = spec.Name + "-infra"
-	r, err := pods.CreatePodFromSpec(p.ctx(ctx), &s)
-	if err != nil {
-		return "", p.fail(ctx, err, "pod", spec.Name)
+	var id string
+	err := p.makePod(ctx, func() (bool, error) {
+		r, err := pods.CreatePodFromSpec(p.ctx(ctx), &s)
+		if err != nil {
+			return false, p.fail(ctx, err, "pod", spec.Name)
+		}
+		id = r.Id
+		return true, nil
+	})
+	return id, err
+}
+
+// makePod makes a pod; the first one by itself where it may bring the pause
+// image with it. Two at once would build it twice, and leave one of them
+// without a name. pod tells whether it made one.
+func (p *Podman) makePod(ctx context.Context, pod func() (bool, error)) error {
+	if p.podMade.Load() {
+		_, err := pod()
+		return err
 	}
-	return r.Id, nil
+	p.podOnce.Lock()
+	defer p.podOnce.Unlock()
+	refs, err := p.PauseImages(ctx)
+	if err != nil {
+		return err
+	}
+	if len(refs) == 0 && !p.podMade.Load() {
+		p.images.Lock()
+		defer p.images.Unlock()
+	}
+	made, err := pod()
+	if made {
+		p.podMade.Store(true)
+	}
+	return err
 }
 
 // StartPod implements engine.Engine.

@@ -34,6 +34,7 @@ func Lessons() []Lesson {
 		{"mounting-something-that-lasts", "Mounting something that lasts", []string{
 			"three-mounts", "named-volume", "bind-mount", "anonymous-volume", "beside-the-mount",
 			"over-image-content", "read-only", "one-volume-two-containers", "what-prune-takes",
+			"empty-dir-is-not-a-pvc",
 		}},
 		{"keep-state-out-of-the-compute", "Keep state out of the compute", nil},
 		{"virtual-machines-lose-it-too", "Virtual machines lose it too", nil},

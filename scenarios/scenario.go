@@ -151,13 +151,14 @@ const (
 	Bind        MountKind = "bind"      // a folder of the host
 	Tmpfs       MountKind = "tmpfs"     // memory, behind a path
 	ImageMount  MountKind = "image"     // another image's files
+	EmptyDir    MountKind = "emptydir"  // Kubernetes' emptyDir: as long-lived as its pod
 )
 
 // Mount is one -v, --mount or --tmpfs of a container.
 type Mount struct {
 	Pos     Position
 	Kind    MountKind
-	Source  string   // volume name, bind folder name or absolute host path, image; "" for anonymous and tmpfs
+	Source  string   // volume name, bind folder name or absolute host path, image, emptyDir's name; "" for anonymous and tmpfs
 	Target  string   // absolute path in the container
 	Options []string // Podman's words: ro, nocopy, U, z, Z, O, rw …
 	Subpath string   // volume: the folder inside the volume (Podman 5.4)
@@ -248,7 +249,7 @@ type Step struct {
 	From    string            // import, cp, restore …: what an earlier step's To made
 	Image   string            // run: an image that commit or import made, instead of the container's own
 	Replace bool              // run: --replace
-	Force   bool              // volume rm: --force
+	Force   bool              // volume rm, kube down: --force
 	Code    int               // crash: the exit code
 	Amid    []string          // crash during: the items in the middle of whose write the container is killed; none: process 1 ends by itself
 	Point   string            // crash at: before, mid, after, or every for a sweep over the write

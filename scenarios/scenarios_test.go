@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -245,7 +246,7 @@ func TestServicesAndReplicas(t *testing.T) {
 func TestAllVerbs(t *testing.T) {
 	s := parse(t, everyVerb)
 	used := map[string]bool{}
-	for _, step := range append(s.Steps[:len(s.Steps):len(s.Steps)], append(parse(t, everyMachineVerb).Steps, parse(t, aLoad).Steps...)...) {
+	for _, step := range append(s.Steps[:len(s.Steps):len(s.Steps)], slices.Concat(parse(t, everyMachineVerb).Steps, parse(t, aLoad).Steps, parse(t, aPlayedPod).Steps)...) {
 		used[step.Verb] = true
 	}
 	for _, v := range scenarios.Verbs() {
@@ -299,7 +300,30 @@ expect:
   at the end: {note: survived, rows: changed, boot: changed}
 `
 
-// everyVerb is a scenario with all steps there are but restart.
+// aPlayedPod is a scenario with what can happen to a pod of kube play.
+const aPlayedPod = `
+version: 1
+name: x
+title: X
+data:
+  note: {file: /data/note, on: one}
+containers:
+  one: {pod: web, restart: always, user: "1000:1000", mounts: [{volume: v, target: /data}, {emptydir: shared, target: /run/shared, options: memory}]}
+  two: {pod: web, restart: always, mounts: [{emptydir: shared, target: /shared, options: ro}, {bind: b, target: /b}]}
+  beside: {deferred: true}
+steps:
+  - kube play: web
+  - run: beside
+  - write
+  - crash: one
+  - pod restart: web
+  - kube down: {pod: web, force: true}
+  - kube play: {pod: web}
+  - read: afterwards
+expect:
+  afterwards: {note: lost}
+`
+
 const aLoad = `
 version: 1
 name: x

@@ -93,6 +93,10 @@ func (sim *simulation) event(step Step, verb Verb) {
 	case targets:
 		sim.onTargets(step, verb)
 	case members:
+		if step.Verb == "kube play" {
+			sim.play(step, verb)
+			return
+		}
 		sim.onPod(step, verb)
 	case everyone: // prunes
 		for name, now := range sim.state {
@@ -140,6 +144,10 @@ func (sim *simulation) onTargets(step Step, verb Verb) {
 		}
 		if c.Service != nil && !slices.Contains(serviceVerbs, step.Verb) {
 			sim.d.fault(at(step.Pos), "a service can "+strings.Join(serviceVerbs, ", "), "%s can't happen to the service %q", step.Verb, name)
+			continue
+		}
+		if sim.v.Played(c.Pod) && slices.Contains(notInPlayed, step.Verb) {
+			sim.d.fault(at(step.Pos), fmt.Sprintf("write kube play: %[1]s and kube down: %[1]s", c.Pod), "%s can't happen to container %q: kube play makes it", step.Verb, name)
 			continue
 		}
 		if step.Verb == "restore" && step.From != "" {
@@ -216,7 +224,11 @@ func (sim *simulation) onPod(step Step, verb Verb) {
 		sim.set(c.Name, after(step, verb, c, sim.state[c.Name]), step)
 	}
 	if !some {
-		sim.d.fault(at(step.Pos), "put - run before it", "%s: no container of pod %q is there", step.Verb, step.Pod)
+		before := "run"
+		if sim.v.Played(step.Pod) {
+			before = "kube play: " + step.Pod
+		}
+		sim.d.fault(at(step.Pos), fmt.Sprintf("put - %s before it", before), "%s: no container of pod %q is there", step.Verb, step.Pod)
 	}
 }
 
@@ -278,6 +290,11 @@ func (sim *simulation) require(step Step, verb Verb, name string) {
 		return
 	}
 	before := "run"
+	c, _ := sim.v.Container(name)
+	played := sim.v.Played(c.Pod)
+	if played {
+		before = "kube play: " + c.Pod
+	}
 	switch {
 	case verb.from == absent:
 		before = "rm"
@@ -294,7 +311,7 @@ func (sim *simulation) require(step Step, verb Verb, name string) {
 			before = "checkpoint"
 		}
 	}
-	if len(sim.v.Containers) > 1 {
+	if len(sim.v.Containers) > 1 && (!played || now&absent == 0) {
 		before += ": " + name
 	}
 	if sim.s.Machine != "" {

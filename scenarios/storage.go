@@ -73,6 +73,9 @@ func mountKinds() []mountKind {
 		{ImageMount, "another image's files: podman run --mount type=image; an image that a commit or import step makes, or probe",
 			func(d *decoder, n *yaml.Node) (string, bool) { return d.text(n, "an image", objName) },
 			objName.schema(), []string{"rw", "ro"}, false},
+		{EmptyDir, "an emptyDir volume of a pod that kube play makes: containers of the pod that name the same one share it",
+			func(d *decoder, n *yaml.Node) (string, bool) { return d.text(n, "an emptydir", objName) },
+			objName.schema(), []string{OptionMemory, "rw", "ro"}, false},
 	}
 }
 
@@ -178,6 +181,12 @@ func (d *decoder) mount(n *yaml.Node) (Mount, bool) {
 func (d *decoder) unknownMountKey(key *yaml.Node) {
 	known := append(mountKindNames(), "target", "options", "subpath")
 	suggestion := suggest(key.Value, known)
+	switch key.Value {
+	case "persistentVolumeClaim":
+		suggestion = "write volume: and the claim's name: podman keeps a claim's data in a volume of that name"
+	case "hostPath":
+		suggestion = "write bind: and a folder's name"
+	}
 	if key.Value == "type" || key.Value == "source" || key.Value == "src" {
 		suggestion = "the kind is the key: {volume: mydata, target: /var/lib/app}"
 	}
@@ -210,7 +219,7 @@ func (d *decoder) mountOptions(n *yaml.Node, kind mountKind) []string {
 		case strings.Contains(s, ","):
 			d.fault(o, fmt.Sprintf("did you mean [%s]?", strings.ReplaceAll(s, ",", ", ")), "options are a list")
 		case !slices.Contains(kind.options, word):
-			d.fault(o, suggest(s, kind.options), "a %s mount has no option %q", kind.kind, s)
+			d.fault(o, suggest(s, kind.options), "a mount of kind %s has no option %q", kind.kind, s)
 		case hasValue && !optionValue.MatchString(value):
 			d.fault(o, "write it like size=16m", "%s has no plain value", word)
 		case at[word] != nil:

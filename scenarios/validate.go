@@ -26,6 +26,7 @@ func (d *decoder) validate(s *Scenario, seen map[string]*yaml.Node) {
 			d.fault(at(last.Pos), "add - read: and a name for what is seen there", "no step reads: there would be nothing to show")
 		}
 		d.containersOf(s, v)
+		d.playedPods(s, v)
 		faults := len(d.errs)
 		d.references(s, v)
 		if s.Machine != "" {

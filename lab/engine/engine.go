@@ -83,6 +83,7 @@ type Engine interface {
 
 	Archives
 	Pods
+	Kube
 	Secrets
 	Prunes
 	Checkpoints

@@ -49,6 +49,22 @@ type Pods interface {
 	RemovePod(ctx context.Context, nameOrID string, force bool) error
 }
 
+// Kube makes and removes what Kubernetes YAML describes.
+type Kube interface {
+	// PlayKube is `podman kube play --network none`: what the documents
+	// describe is there, and runs, when it returns nil. After an error some
+	// of it may be there. UnsupportedError where containers of a service that
+	// is not the lab's need limits that YAML can't give them.
+	PlayKube(ctx context.Context, yaml []byte) error
+	// DownKube is `podman kube down` of the same documents; pods that are
+	// not there are none of its concern. With force the volumes of the pods'
+	// claims go too: UnsupportedError before Podman 4.4.
+	DownKube(ctx context.Context, yaml []byte, force bool) error
+	// PauseImages are the images this Podman has made by itself for the
+	// containers that hold pods' namespaces, by reference: none, or one.
+	PauseImages(ctx context.Context) (refs []string, err error)
+}
+
 // Secrets are small files the engine keeps beside its containers.
 type Secrets interface {
 	CreateSecret(ctx context.Context, name, content string) error

@@ -514,8 +514,11 @@ func TestTheCommandsSaveTheData(t *testing.T) {
 			t.Skip("the podman command here is not this engine's")
 		}
 		b := newBench(t, target)
-		podman, flags := bindings.HostShell(b.opts)
-		run := strings.Join(podman, " ") + " run -d -i --network none " + strings.Join(flags, " ") + " "
+		podman, limits := bindings.HostShell(b.opts)
+		run := strings.Join(podman, " ") + " run -d -i --network none "
+		for _, l := range limits {
+			run += "--ulimit " + l + " "
+		}
 		for _, x := range []struct {
 			name, args, volume string
 			paths              []string

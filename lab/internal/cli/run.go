@@ -314,8 +314,8 @@ func printPlans(env *Env, opts runOptions, list []*scenarios.Scenario) error {
 	}
 	id := env.Random(4)
 	kernel, initrd := machineFiles(env)
-	podman, runFlags := bindings.HostShell(dialed)
-	shell := experiment.NewShell(podman, runFlags)
+	podman, limits := bindings.HostShell(dialed)
+	shell := experiment.NewShell(podman, limits)
 	shell.Pasted, shell.Remote, shell.Rootless = true, slices.Contains(podman, "--remote"), os.Getuid() != 0
 	jobs, err := plans(list, experiment.PlanOptions{
 		Kernel: kernel, Initrd: initrd,

@@ -24,10 +24,11 @@ func (r *runner) cleanup(ctx context.Context) {
 	defer cancel()
 	r.dropCollections(ctx)
 	for _, l := range r.live {
-		if !r.env.Keep && !l.paused {
-			l.session.exit(ctx) // a container whose process has left goes faster
+		if r.env.Keep {
+			l.session.close()
+			continue
 		}
-		l.session.close()
+		r.dismiss(ctx, l) // a container whose process has left goes faster
 	}
 	if r.env.Keep {
 		r.rec.Cleanup.Kept = true
@@ -73,13 +74,14 @@ func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger,
 	try := func(m Made, last bool) {
 		err := removeOne(ctx, eng, m)
 		var missing *engine.NotFoundError
+		var used *engine.InUseError
 		switch {
 		case err == nil:
 			removed = append(removed, m.Kind+" "+m.Name)
 			gone(m)
 		case errors.As(err, &missing) && !last:
 			absent = append(absent, m)
-		case errors.As(err, &missing):
+		case errors.As(err, &missing), m.Kind == PauseImage && errors.As(err, &used):
 			gone(m)
 		default:
 			left = append(left, fmt.Sprintf("%s %s: %v (by hand: %s)", m.Kind, m.Name, err, m.ByHand()))
@@ -113,6 +115,8 @@ func removeOne(ctx context.Context, eng engine.Engine, m Made) error {
 		return eng.RemoveSecret(ctx, m.Name)
 	case "image":
 		return eng.RemoveImage(ctx, m.Name, true)
+	case PauseImage:
+		return removePause(ctx, eng)
 	}
 	return fmt.Errorf("the lab does not know how to remove a %s", m.Kind)
 }
@@ -122,6 +126,8 @@ func (m Made) ByHand() string {
 	switch m.Kind {
 	case "container":
 		return "podman rm -f -v " + m.Name
+	case PauseImage:
+		return "podman rmi $(podman images -q " + m.Name + ")"
 	case "folder":
 		return "rm -rf " + quote(m.Name)
 	}
@@ -130,5 +136,5 @@ func (m Made) ByHand() string {
 
 // rank orders removal.
 func rank(m Made) int {
-	return slices.Index([]string{"container", "pod", "volume", "secret", "image"}, m.Kind)
+	return slices.Index([]string{"container", "pod", "volume", "secret", "image", PauseImage}, m.Kind)
 }

@@ -81,14 +81,18 @@ type PlanOptions struct {
 type Shell struct {
 	Podman   string   // "podman", or with the global options it needs here
 	RunFlags []string // further flags of `podman run`
+	Limits   []string // ulimits that podman's settings must name here, for what has no flags
 	Pasted   bool     // the lines are to be pasted: what reaches beyond the plan's things gets a store of its own
 	Remote   bool     // Podman names a service: then there is no store of one's own
 	Rootless bool
 }
 
 // NewShell makes a Shell of words, quoted where a shell needs it.
-func NewShell(podman, runFlags []string) Shell {
-	s := Shell{RunFlags: runFlags}
+func NewShell(podman, limits []string) Shell {
+	s := Shell{Limits: limits}
+	for _, l := range limits {
+		s.RunFlags = append(s.RunFlags, "--ulimit", l)
+	}
 	for i, word := range podman {
 		if i > 0 {
 			s.Podman += " "
@@ -145,7 +149,7 @@ func New(s *scenarios.Scenario, v *scenarios.Variant, o PlanOptions) (*Plan, err
 		for _, st := range p.split(st) {
 			ps := PlannedStep{Index: i + 1, Step: st, seq: len(p.Steps)}
 			if st.Verb == "run" || st.Verb == "create" || names[st.On] == "" {
-				names[st.On] = p.name(st.On)
+				names[st.On] = p.containerName(st.On)
 			}
 			ps.name = names[st.On]
 			switch st.Verb {

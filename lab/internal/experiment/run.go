@@ -329,6 +329,9 @@ var verbs = map[string]func(*runner, context.Context, PlannedStep, *StepRecord) 
 	"pod restart": (*runner).podRestart,
 	"pod rm":      (*runner).podRm,
 
+	"kube play": (*runner).kubePlay,
+	"kube down": (*runner).kubeDown,
+
 	"checkpoint": (*runner).checkpoint,
 	"restore":    (*runner).restore,
 }
@@ -529,9 +532,16 @@ func isAnonymousName(name string) bool {
 	})
 }
 
-// join opens a session with the probe in a running container.
+// join opens a session with the probe in a running container. kube play gives
+// process 1 no stdin, whatever the YAML says (4.3 and 5.4).
 func (r *runner) join(ctx context.Context, l *live) error {
-	s, err := openSession(ctx, r.eng, l.id)
+	var s *session
+	var err error
+	if r.plan.Variant.Played(r.plan.container(l.on).Pod) {
+		s, err = r.joinPlayed(ctx, l)
+	} else {
+		s, err = openSession(ctx, r.eng, l.id)
+	}
 	if err != nil {
 		return &fault{fmt.Errorf("the probe in the container: %w", err)}
 	}

@@ -18,6 +18,7 @@ type shellWriter struct {
 	made   bool               // the lines that come before the first run are written
 	pods   map[string]bool    // pods that are there now
 	extras []*scenarios.Image // what each container's image has on top of the probe
+	kube   map[string]bool    // documents that are written
 	known  map[string]bool    // containers whose volumes without a name are remembered
 }
 
@@ -254,7 +255,7 @@ func (w *shellWriter) after() []string {
 		}
 	}
 	for _, c := range w.plan.Variant.Containers {
-		add("rm -f -v --ignore %s", quote(w.plan.name(c.Name)))
+		add("rm -f -v --ignore %s", quote(w.plan.containerName(c.Name)))
 	}
 	if len(w.plan.backings) > 0 {
 		add("rm -f -v --ignore %s", quote(w.plan.name(networkName)))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -117,10 +118,69 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 	"pod stop":    func(w *shellWriter, st PlannedStep) []string { return w.podman("pod stop", w.plan.name(st.Pod)) },
 	"pod start":   func(w *shellWriter, st PlannedStep) []string { return w.podman("pod start", w.plan.name(st.Pod)) },
 	"pod restart": func(w *shellWriter, st PlannedStep) []string { return w.podman("pod restart", w.plan.name(st.Pod)) },
+	"kube play":   (*shellWriter).kubePlay,
+	"kube down": func(w *shellWriter, st PlannedStep) []string {
+		line := "down "
+		if st.Force {
+			line += "--force "
+		}
+		return []string{w.kubeLine(line + quote(w.plan.kubeFile(w.plan.name(st.Pod))))}
+	},
 	"pod rm": func(w *shellWriter, st PlannedStep) []string {
 		w.pods[st.Pod] = false
 		return w.podman("pod rm -f", w.plan.name(st.Pod))
 	},
+}
+
+// kubePlay are the lines that write a pod's YAML, once, and play it. Like the
+// run, they claim a volume only where it is not there.
+func (w *shellWriter) kubePlay(st PlannedStep) []string {
+	lines := w.before()
+	if w.kube == nil {
+		w.kube = map[string]bool{}
+		lines = append(lines, w.kubeConf()...)
+	}
+	for _, claim := range w.plan.claims(st.Pod) {
+		lines = append(lines, w.document(claim, w.plan.kubeClaim(claim))...)
+		lines = append(lines, fmt.Sprintf("%s volume exists %s || %s", w.shell.Podman, quote(claim), w.kubeLine("play "+quote(w.plan.kubeFile(claim)))))
+	}
+	pod := w.plan.kubePod(st.Pod)
+	lines = append(lines, w.document(pod.Name, pod.YAML())...)
+	return append(lines, w.kubeLine("play --network none "+quote(w.plan.kubeFile(pod.Name))))
+}
+
+// document are the lines that write a file, the first time.
+func (w *shellWriter) document(name string, yaml []byte) []string {
+	if w.kube[name] {
+		return nil
+	}
+	w.kube[name] = true
+	file := w.plan.kubeFile(name)
+	return []string{"mkdir -p " + quote(path.Dir(file)), fmt.Sprintf("cat >%s <<'END'\n%sEND", quote(file), yaml)}
+}
+
+func (w *shellWriter) kubeLine(rest string) string {
+	line := w.shell.Podman + " kube " + rest
+	if len(w.shell.Limits) > 0 {
+		return "CONTAINERS_CONF=" + quote(w.kubeConfFile()) + " " + line
+	}
+	return line
+}
+
+func (w *shellWriter) kubeConfFile() string {
+	return filepath.Join(w.plan.Folder, "kube", "containers.conf")
+}
+
+// kubeConf is the line that writes Podman's settings for kube play: neither
+// its flags nor YAML have words for the limits that this host needs.
+func (w *shellWriter) kubeConf() []string {
+	if len(w.shell.Limits) == 0 {
+		return nil
+	}
+	return []string{
+		"mkdir -p " + quote(path.Dir(w.kubeConfFile())),
+		fmt.Sprintf("printf '[containers]\\ndefault_ulimits = [\"%s\"]\\n' >%s", strings.Join(w.shell.Limits, `", "`), quote(w.kubeConfFile())),
+	}
 }
 
 // podman is one line: the verb as it stands, then words to be quoted.

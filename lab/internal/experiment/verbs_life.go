@@ -246,9 +246,9 @@ func (r *runner) rm(ctx context.Context, st PlannedStep, sr *StepRecord) error {
 }
 
 // dismiss asks the probe to leave: then it is gone at once, where Podman would
-// wait for it.
+// wait for it. One that would be restarted is left to Podman.
 func (r *runner) dismiss(ctx context.Context, l *live) {
-	if !l.paused {
+	if !l.paused && !answered(r.plan.container(l.on).Restart, 0) {
 		l.session.exit(ctx)
 	}
 	l.leave()

@@ -16,7 +16,7 @@ func (r *runner) ensurePod(ctx context.Context, c scenarios.Container) error {
 		return nil
 	}
 	name := r.plan.name(c.Pod)
-	if err := r.note("pod", name); err != nil {
+	if err := errors.Join(r.note("pod", name), r.notePause(ctx)); err != nil {
 		return err
 	}
 	if _, err := r.eng.CreatePod(ctx, engine.PodSpec{Name: name, Labels: map[string]string{RunLabel: r.plan.RunID}}); err != nil {
@@ -77,13 +77,18 @@ func (r *runner) podRevive(ctx context.Context, st PlannedStep, sr *StepRecord, 
 
 // podRm is `podman pod rm -f`.
 func (r *runner) podRm(ctx context.Context, st PlannedStep, sr *StepRecord) error {
+	return r.removePod(ctx, st, sr, func() error { return r.eng.RemovePod(ctx, r.plan.name(st.Pod), true) })
+}
+
+// removePod is an event that removes a pod and its containers.
+func (r *runner) removePod(ctx context.Context, st PlannedStep, sr *StepRecord, event func() error) error {
 	sr.Proof = &Proof{}
 	name := r.plan.name(st.Pod)
 	members := r.membersOf(st.Pod)
 	for _, l := range members {
 		r.dismiss(ctx, l)
 	}
-	if err := r.eng.RemovePod(ctx, name, true); err != nil {
+	if err := event(); err != nil {
 		return err
 	}
 	for _, l := range members {
@@ -103,5 +108,10 @@ func (r *runner) podRm(ctx context.Context, st PlannedStep, sr *StepRecord) erro
 		sr.Proof.OldIsGone = missing.Error()
 	}
 	r.pods[st.Pod] = false
+	if r.plan.Variant.Played(st.Pod) {
+		if err := r.goneWithPod(ctx, st.Pod, sr); err != nil {
+			return err
+		}
+	}
 	return r.gone("pod", name)
 }

@@ -22,6 +22,7 @@ const (
 	inImage     place = "the mounted image"
 	inPodman    place = "the answer of podman healthcheck run"
 	inService   place = "the store outside the container"
+	inEmptyDir  place = "the pod's emptyDir"
 	inOverlay   place = "an overlay thrown away with the process"
 )
 
@@ -59,6 +60,8 @@ func placeOf(c scenarios.Container, it scenarios.Item) place {
 		return inTmpfs
 	case scenarios.ImageMount:
 		return inImage
+	case scenarios.EmptyDir:
+		return inEmptyDir
 	}
 	return inLayer
 }

@@ -200,7 +200,7 @@ func (d *drawing) begin() {
 // storeKey tells stores apart: a named one is the same for all who mount it.
 func storeKey(container string, m experiment.MountSummary) string {
 	switch scenarios.MountKind(m.Kind) {
-	case scenarios.VolumeMount, scenarios.Bind, scenarios.ImageMount, durable:
+	case scenarios.VolumeMount, scenarios.Bind, scenarios.ImageMount, scenarios.EmptyDir, durable:
 		return m.Kind + " " + m.Source
 	}
 	if m.From != "" {
@@ -232,6 +232,8 @@ func storeName(m experiment.MountSummary) string {
 		name = "durable disk " + m.Source
 	case instanceStore:
 		name = "instance store " + m.Source
+	case scenarios.EmptyDir:
+		name = "emptyDir " + m.Source
 	}
 	if slices.Contains(m.Options, "O") {
 		name += ", under an overlay"
