@@ -37,7 +37,7 @@ func scenarioFile(t *testing.T, text string) string {
 // Where a lesson shows a loss on purpose, the decision table still calls it a
 // violation.
 func TestALossOnPurposeIsAViolation(t *testing.T) {
-	rep, code := runReport(t, "only-a-cache")
+	rep, code := runReport(t, "only-a-cache", "restart-is-not-redeploy")
 	require.Zero(t, code)
 	decided := map[string]experiment.Decision{}
 	for _, d := range rep.Decisions {
