@@ -72,7 +72,7 @@
     if (!name?.trim()) say(e, "a picture without a description");
     if (e.tagName.toLowerCase() === "svg" && e.getAttribute("role") !== "img") say(e, "an svg that is no img");
   }
-  for (const e of all("table")) if (!e.caption?.textContent.trim()) say(e, "a table without a caption");
+  for (const e of all("table")) if (!e.caption?.textContent.trim() && !document.getElementById(e.getAttribute("aria-labelledby"))?.textContent.trim()) say(e, "a table without a caption, or a heading that is its name");
   for (const e of all("th")) if (!e.scope) say(e, "a heading cell without a scope");
   for (const e of all("fieldset")) if (!e.querySelector("legend")?.textContent.trim()) say(e, "a fieldset without a legend");
 

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"persistencelab/lab/internal/format"
+	"persistencelab/lab/internal/picture"
 	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
@@ -25,6 +27,9 @@ type Options struct {
 	Unicode bool    // text: signs beyond ASCII
 	Refresh int     // html: seconds after which a browser loads the page again, 0 for never
 	Roster  Roster  // gradebooks: who a learner is there
+	// Pictures gives a scenario's pictures, a variant each; html draws them.
+	// nil for none.
+	Pictures func(s *Scenario) []*picture.Picture
 }
 
 // Format is one way to write a table.
@@ -179,12 +184,68 @@ func Markdown(w io.Writer, t *Table, o Options) error {
 //go:embed class.html.tmpl
 var classPage string
 
-// HTML writes one page that needs nothing else: no script, no font, no
-// picture, no network. It reads in black and white and prints on A4.
+//go:embed class.css
+var classStyle string
+
+// drawn are the pictures of one scenario.
+type drawn struct {
+	Title, Name string
+	Happened    bool // in steps; else how it is built
+	Variants    []drawnVariant
+}
+
+type drawnVariant struct {
+	Name    string
+	Picture template.HTML
+}
+
+// draw makes the pictures of the table's scenarios.
+func (t *Table) draw(o Options) (all []drawn, err error) {
+	if o.Pictures == nil {
+		return nil, nil
+	}
+	for i := range t.Scenarios {
+		s := &t.Scenarios[i]
+		d := drawn{Title: cmp.Or(s.Title, s.Name), Name: s.Name}
+		for j, p := range o.Pictures(s) {
+			v := drawnVariant{Name: p.Variant}
+			if v.Picture, err = p.HTML(fmt.Sprintf("picture-%d-%d", i+1, j+1)); err != nil {
+				return nil, err
+			}
+			d.Variants, d.Happened = append(d.Variants, v), d.Happened || len(p.Frames) > 1
+		}
+		if len(d.Variants) > 0 {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// HTML writes one page that needs nothing else: no font, no file, no network;
+// its content security policy allows its own style and script, by their
+// hashes. It reads in black and white and prints on A4. A page that is loaded
+// again and again has no script: its pictures are strips of stills.
 func HTML(w io.Writer, t *Table, o Options) error {
+	pictures, err := t.draw(o)
+	if err != nil {
+		return fmt.Errorf("write the class table as html: %w", err)
+	}
+	style, script := "\n"+report.Style()+classStyle, ""
+	if len(pictures) > 0 {
+		style += picture.CSS()
+		if o.Refresh == 0 {
+			script = "\n" + picture.Script()
+		}
+	}
 	page, err := template.New("class").Funcs(template.FuncMap{
-		"clean": report.Line,
-		"style": func() template.CSS { return template.CSS(report.Style()) },
+		"clean":  report.Line,
+		"style":  func() template.CSS { return template.CSS(style) },
+		"script": func() template.JS { return template.JS(script) },
+		"policy": func() string { return report.Policy(style, script) },
+		"legend": picture.Legend,
+		"happened": func(ds []drawn) bool {
+			return slices.ContainsFunc(ds, func(d drawn) bool { return d.Happened })
+		},
 		"class": func(cell string) string { // an outcome's word has its colour
 			for _, o := range []scenarios.Outcome{scenarios.Survived, scenarios.Lost, scenarios.Changed, scenarios.Refused} {
 				if cell == o.String() {
@@ -200,8 +261,9 @@ func HTML(w io.Writer, t *Table, o Options) error {
 	var b bytes.Buffer
 	if err := page.Execute(&b, struct {
 		document
-		Refresh int
-	}{t.read(o.By, o.View, o.LeftOut), o.Refresh}); err != nil {
+		Refresh  int
+		Pictures []drawn
+	}{t.read(o.By, o.View, o.LeftOut), o.Refresh, pictures}); err != nil {
 		return fmt.Errorf("write the class table as html: %w", err)
 	}
 	_, err = w.Write(b.Bytes())

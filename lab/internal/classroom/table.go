@@ -102,7 +102,8 @@ type Learner struct {
 // Scenario is one scenario as a class answered it.
 type Scenario struct {
 	Name, Title, Lesson string
-	Versions            int // of its file, among the answers
+	Versions            int    // of its file, among the answers
+	Hash                string // of its file, where there is one version
 	Total               BeforeAfter
 	Questions           []QuestionRow // in the order they were asked
 }
@@ -382,6 +383,10 @@ func (t *Table) finish(state map[string]*scenarioState, lessons map[string]*Tall
 	order := lessonOrder()
 	for _, s := range state {
 		s.Versions = len(s.hashes)
+		if s.Versions == 1 {
+			for s.Hash = range s.hashes {
+			}
+		}
 		t.Scenarios = append(t.Scenarios, s.Scenario)
 	}
 	slices.SortFunc(t.Scenarios, func(a, b Scenario) int {

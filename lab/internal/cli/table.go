@@ -21,6 +21,7 @@ type tableOptions struct {
 	reveal    bool
 	watch     bool
 	roster    string
+	run       string
 }
 
 // watchEvery is how often --watch looks at the files.
@@ -45,11 +46,14 @@ func newTable(env *Env) *cobra.Command {
 			"code is 3: the table is not of the whole class. An outcome that could not be observed\n" +
 			"(unknown) counts as neither right nor wrong.\n" +
 			"\n" +
+			"html draws the picture of each scenario, how its containers are built. --run FILE names what lab\n" +
+			"run --format json wrote: with --reveal, the picture then shows that run, step by step.\n" +
+			"\n" +
 			"Gradebooks: whole numbers from 0 to 100 for done, right before and right after. Moodle finds a\n" +
 			"user by the column you pick under \"Map from\"; Canvas by ID, SIS User ID, SIS Login ID or\n" +
 			"name. --roster FILE says who a nickname is: a csv whose header names learner and some of\n" +
 			strings.TrimPrefix(classroom.RosterColumns, "learner, ") + ".",
-		Example: "  lab table answers/\n  lab table --reveal --by scenario answers/\n  lab table --watch -o class.html answers/\n  lab table --format gradebook-moodle --roster roster.csv -o grades.csv answers/",
+		Example: "  lab table answers/\n  lab table --reveal --by scenario answers/\n  lab table --watch -o class.html answers/\n  lab table --reveal --run run.json -o class.html answers/\n  lab table --format gradebook-moodle --roster roster.csv -o grades.csv answers/",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runTable(cmd.Context(), env, opts, args)
 		},
@@ -60,6 +64,7 @@ func newTable(env *Env) *cobra.Command {
 	f.BoolVar(&opts.anonymous, "anonymous", true, "numbers instead of names, and nothing about fewer than 3 learners")
 	f.BoolVar(&opts.reveal, "reveal", false, "show what came back, and so what was right")
 	f.BoolVar(&opts.watch, "watch", false, "follow the files and folders, and write the table again when they change")
+	f.StringVar(&opts.run, "run", "", "report of lab run (json), for the pictures of the html page")
 	f.StringVar(&opts.roster, "roster", "", "csv file that says who a nickname is in the gradebook")
 	return cmd
 }
@@ -88,6 +93,9 @@ func runTable(ctx context.Context, env *Env, opts tableOptions, paths []string) 
 	}
 	if opts.watch {
 		write.Refresh = 5
+	}
+	if write.Pictures, err = classPictures(opts); err != nil {
+		return err
 	}
 	if len(paths) == 0 {
 		state, err := stateDir(env)

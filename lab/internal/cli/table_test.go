@@ -17,8 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"persistencelab/lab/internal/browsertest"
 	"persistencelab/lab/internal/classroom"
 	"persistencelab/lab/internal/experiment"
+	"persistencelab/lab/internal/report"
 	"persistencelab/scenarios"
 )
 
@@ -251,7 +253,7 @@ func TestTheTableIsFollowed(t *testing.T) {
 func write(t *testing.T, dir string, i int) {
 	t.Helper()
 	a := classroom.New("lab test", fmt.Sprintf("learner-%05d", i), false, time.Unix(1_760_000_000, 0), func(n int) string { return fmt.Sprintf("%0*x", 2*n, i) })
-	round := classroom.Round{Scenario: "three-mounts", Title: "What comes back", Lesson: "mounting-something-that-lasts", Hash: "h", Number: 1}
+	round := classroom.Round{Scenario: "three-mounts", Title: "What comes back", Lesson: "mounting-something-that-lasts", Hash: threeMounts(t).Hash, Number: 1}
 	for v, variant := range []string{"no mount", "named volume", "bind mount"} {
 		for k, item := range []string{"note", "rows", "seen"} {
 			x := classroom.Answer{Question: classroom.Question{Variant: variant, Item: item, Checkpoint: "after rm and run"}, Predicted: scenarios.Survived}
@@ -275,6 +277,69 @@ func write(t *testing.T, dir string, i int) {
 	b, err := a.Encode()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, a.FileName()), b, 0o644))
+}
+
+func threeMounts(t *testing.T) *scenarios.Scenario {
+	t.Helper()
+	s, err := scenarios.Find("three-mounts")
+	require.NoError(t, err)
+	return s
+}
+
+// The class page has the picture: before the reveal how containers are built
+// and nothing more, after it the teacher's own run.
+func TestTheClassPageHasThePicture(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	for i := range 4 {
+		write(t, dir, i)
+	}
+	b, err := os.ReadFile("../picture/testdata/three-mounts.json")
+	require.NoError(t, err)
+	r, err := report.Read(bytes.NewReader(b))
+	require.NoError(t, err)
+	run := filepath.Join(out, "run.json")
+	require.NoError(t, os.WriteFile(run, bytes.ReplaceAll(b, []byte(r.Scenarios[0].Hash), []byte(threeMounts(t).Hash)), 0o644))
+	page := func(name string, args ...string) string {
+		t.Helper()
+		file := filepath.Join(out, name+".html")
+		_, stderr, code := labOutput(t, t.TempDir(), append(append([]string{"table", "-o", file}, args...), dir)...)
+		require.Equal(t, 0, code, stderr)
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(b)
+	}
+	before := page("before", "--run", run)
+	require.Equal(t, 3, strings.Count(before, "<svg"), "a variant each")
+	require.Contains(t, before, "named volume mydata")
+	_, body, _ := strings.Cut(before, "</style>")
+	for _, word := range []string{"survived", "lost", "podman rm"} {
+		require.NotContains(t, strings.ReplaceAll(strings.ToLower(body), "after podman rm and a fresh run", ""), word, "nothing is given away")
+	}
+	require.Equal(t, 3*7, strings.Count(page("after", "--run", run, "--reveal"), "<svg"))
+
+	// Another run: its pictures would be of another scenario.
+	require.NoError(t, os.WriteFile(run, bytes.ReplaceAll(b, []byte(r.Scenarios[0].Hash), []byte(strings.Repeat("0", 64))), 0o644))
+	require.Equal(t, 3, strings.Count(page("other", "--run", run, "--reveal"), "<svg"))
+	_, stderr, code := labOutput(t, t.TempDir(), "table", "--run", filepath.Join(dir, "none.json"), dir)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "lab: hint: lab run --all --format json -o run.json")
+
+	browser := browsertest.Start(t)
+	for _, name := range []string{"before", "after"} {
+		for _, width := range []int{390, 1920} {
+			p := browser.Page(t)
+			p.Size(width, 1080)
+			p.Open("file://" + filepath.Join(out, name+".html"))
+			p.Look(t)
+			players, wide := 0, 0
+			p.Eval(`document.querySelectorAll(".picture.playing .player").length`, &players)
+			require.Equal(t, map[string]int{"before": 0, "after": 3}[name], players)
+			p.Eval(`document.documentElement.scrollWidth`, &wide)
+			require.LessOrEqual(t, wide, width, "%s: nothing scrolls sideways but the tables", name)
+			require.Empty(t, p.Problems())
+			p.Picture(fmt.Sprintf("class-%s-%d", name, width))
+		}
+	}
 }
 
 // Ten thousand attempts, counted by the lab and by jq in one run, with

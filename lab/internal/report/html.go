@@ -72,13 +72,7 @@ func HTML(w io.Writer, r *experiment.Report, _ Options) error {
 		},
 		"style":  func() template.CSS { return template.CSS(style) },
 		"script": func() template.JS { return template.JS(script) },
-		"policy": func() string {
-			p := "default-src 'none'; style-src " + hash(style)
-			if script != "" {
-				p += "; script-src " + hash(script)
-			}
-			return p
-		},
+		"policy": func() string { return Policy(style, script) },
 	}).Parse(htmlPage)
 	if err != nil {
 		return fmt.Errorf("write the report as html: %w", err)
@@ -95,6 +89,16 @@ func HTML(w io.Writer, r *experiment.Report, _ Options) error {
 	}
 	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// Policy is the content security policy of a page that needs nothing but its
+// own style and script; script may be "".
+func Policy(style, script string) string {
+	p := "default-src 'none'; style-src " + hash(style)
+	if script != "" {
+		p += "; script-src " + hash(script)
+	}
+	return p
 }
 
 // hash is how a security policy names the content of an element.
