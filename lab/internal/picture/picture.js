@@ -12,7 +12,7 @@
   };
   for (const picture of document.querySelectorAll(".picture")) {
     const stills = [...picture.querySelectorAll(".stills > li")];
-    if (stills.length < 2) continue;
+    if (!stills[1]) continue;
     const captions = stills.map((s) => s.querySelector("svg > title").textContent);
     const last = stills.length - 1;
     const name = picture.querySelector(".stills").getAttribute("aria-label");
