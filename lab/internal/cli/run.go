@@ -30,6 +30,7 @@ type runOptions struct {
 	jobs    int
 	keep    bool
 	dryRun  bool
+	kube    bool
 	timeout time.Duration
 	allow   []string
 	service []string
@@ -47,7 +48,7 @@ func newRun(env *Env) *cobra.Command {
 		Long: "Run built-in scenarios by name, or scenario files by path, and show which data came\n" +
 			"back. Without an argument it runs " + defaultScenario + ". Scenarios about virtual machines need QEMU\n" +
 			"(" + vm.Setup + "); without it they are skipped.",
-		Example: "  lab run\n  lab run stop-and-start my.yaml\n  lab run --all --format markdown -o results.md\n  lab run --dry-run      # the podman commands, to type yourself",
+		Example: "  lab run\n  lab run stop-and-start my.yaml\n  lab run --all --format markdown -o results.md\n  lab run --dry-run      # the podman commands, to type yourself\n  lab run --kube-yaml    # its containers for podman kube play, or Kubernetes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runRun(cmd.Context(), env, opts, args)
 		},
@@ -59,6 +60,10 @@ func newRun(env *Env) *cobra.Command {
 	cmd.Flags().IntVar(&opts.jobs, "jobs", min(2*runtime.NumCPU(), 8), "variants run side by side")
 	cmd.Flags().BoolVar(&opts.keep, "keep", false, "leave containers, volumes and folders, and say how to look at them")
 	cmd.Flags().BoolVar(&opts.dryRun, "dry-run", false, "print the podman commands instead of running anything")
+	cmd.Flags().BoolVar(&opts.kube, "kube-yaml", false, "write the scenario's containers as Kubernetes YAML instead of running anything")
+	cmd.MarkFlagsMutuallyExclusive("kube-yaml", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("kube-yaml", "all")
+	cmd.MarkFlagsMutuallyExclusive("kube-yaml", "format")
 	cmd.Flags().DurationVar(&opts.timeout, "timeout", 2*time.Minute, "longest time for one variant")
 	cmd.Flags().StringArrayVar(&opts.allow, "allow-host-path", nil, "host folder a scenario may bind-mount (repeatable)")
 	cmd.Flags().StringArrayVar(&opts.service, "service", nil, "run a service of a scenario as another store: NAME=IMAGE that is here, or NAME=URL (repeatable)")
@@ -85,6 +90,9 @@ func runRun(ctx context.Context, env *Env, opts runOptions, names []string) erro
 	format, err := opts.output.pick("lab run")
 	if err != nil {
 		return err
+	}
+	if opts.kube {
+		return printKube(env, opts.output.file, names, list)
 	}
 	if opts.dryRun {
 		return printPlans(env, opts, list)
