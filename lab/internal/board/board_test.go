@@ -2,6 +2,7 @@ package board
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -34,8 +35,12 @@ func threeMounts(t testing.TB) Topic {
 	s, err := scenarios.Find("three-mounts")
 	require.NoError(t, err)
 	topic := Topic{
-		Name: s.Name, Title: s.Title, Lesson: s.Lesson, Question: s.Question, Hash: s.Hash,
+		Name: s.Name, Title: s.Title, Lesson: s.Lesson, Question: s.Question, Hash: s.Hash, About: s.About,
+		Built:   []Built{{Variant: "named volume", Says: []string{"Outside, mounted at /var/lib/app: named volume mydata."}}},
 		Choices: []scenarios.Outcome{scenarios.Survived, scenarios.Lost}, Misconceptions: s.Misconceptions,
+	}
+	for _, it := range s.Data {
+		topic.Items = append(topic.Items, Item{Name: it.Name, Place: cmp.Or(it.Path, "its memory")})
 	}
 	for _, v := range s.Variants {
 		for _, it := range s.Data {

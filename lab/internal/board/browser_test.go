@@ -94,6 +94,8 @@ func TestAClassInTheBrowser(t *testing.T) {
 	bob := enter(t, b, s, "Bob")
 	ada.Look(t)
 	ada.Picture("board-phone-predict")
+	require.Contains(t, ada.Text("form"), "/var/lib/app/note.txt", "what the questions are about")
+	require.Contains(t, ada.Text("form"), "Outside, mounted at /var/lib/app: named volume mydata.")
 	teacher.Wait(`document.querySelector("main [data-live=joined]").textContent === "2"`)
 
 	choose(t, ada, scenarios.Survived)

@@ -75,9 +75,21 @@ func (p *page) Variants() []shownVariant {
 	var out []shownVariant
 	for i, q := range p.Topic.Questions {
 		if len(out) == 0 || out[len(out)-1].Name != q.Variant {
-			out = append(out, shownVariant{Name: q.Variant})
+			v := shownVariant{Name: q.Variant}
+			for _, b := range p.Topic.Built {
+				if b.Variant == q.Variant {
+					v.Built = b.Says
+				}
+			}
+			out = append(out, v)
 		}
-		sq := shownQuestion{Question: q, Field: fmt.Sprint("q", i), Choices: p.Topic.Choices}
+		place := ""
+		for _, it := range p.Topic.Items {
+			if it.Name == q.Item {
+				place = it.Place
+			}
+		}
+		sq := shownQuestion{Question: q, Place: place, Field: fmt.Sprint("q", i), Choices: p.Topic.Choices}
 		j := slices.IndexFunc(p.Topic.Happened, func(h Happened) bool { return h.Question == q })
 		if j >= 0 {
 			h := p.Topic.Happened[j]
@@ -108,11 +120,13 @@ func (p *page) Variants() []shownVariant {
 
 type shownVariant struct {
 	Name      string
+	Built     []string
 	Questions []shownQuestion
 }
 
 type shownQuestion struct {
 	classroom.Question
+	Place    string
 	Field    string
 	Choices  []scenarios.Outcome
 	Mine     scenarios.Outcome
@@ -131,6 +145,20 @@ type shownBar struct {
 	Of         int
 	Mine, True bool
 }
+
+// About is what the scenario does, paragraph by paragraph.
+func (p *page) About() []string {
+	var out []string
+	for _, text := range strings.Split(strings.TrimSpace(p.Topic.About), "\n\n") {
+		if text = strings.Join(strings.Fields(marks.Replace(text)), " "); text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// marks are an author's Markdown, which is shown as plain text.
+var marks = strings.NewReplacer("**", "", "*", "", "`", "")
 
 // Width is the bar's, in hundredths.
 func (s shownBar) Width() int { return 100 * s.N / s.Of }

@@ -17,10 +17,25 @@ type Topic struct {
 	Title          string                    `json:"title"`
 	Lesson         string                    `json:"lesson,omitempty"`
 	Question       string                    `json:"question,omitempty"`
+	About          string                    `json:"about,omitempty"` // what the scenario does, in paragraphs
+	Items          []Item                    `json:"items,omitempty"`
+	Built          []Built                   `json:"built,omitempty"` // how each variant is built
 	Hash           string                    `json:"hash"`
 	Questions      []classroom.Question      `json:"questions"`
 	Choices        []scenarios.Outcome       `json:"choices"`
 	Misconceptions []scenarios.Misconception `json:"misconceptions,omitempty"`
+}
+
+// Item is what a question is about.
+type Item struct {
+	Name  string `json:"name"`
+	Place string `json:"place"` // where it is written
+}
+
+// Built says in words how the containers of a variant are built.
+type Built struct {
+	Variant string   `json:"variant"`
+	Says    []string `json:"says"`
 }
 
 // Phase is where a topic stands in its round.

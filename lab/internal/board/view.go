@@ -26,6 +26,9 @@ type TopicView struct {
 	Title     string               `json:"title"`
 	Lesson    string               `json:"lesson,omitempty"`
 	Question  string               `json:"question,omitempty"`
+	About     string               `json:"about,omitempty"`
+	Items     []Item               `json:"items,omitempty"`
+	Built     []Built              `json:"built,omitempty"`
 	Hash      string               `json:"hash"`
 	Questions []classroom.Question `json:"questions"`
 	Choices   []scenarios.Outcome  `json:"choices"`
@@ -96,7 +99,7 @@ func (st *state) view() *View {
 	v := &View{ID: st.id, Version: st.version, Joined: len(st.order), Closed: st.closed, Current: st.current.Name}
 	for _, t := range st.topics {
 		tv := TopicView{
-			Name: t.Name, Title: t.Title, Lesson: t.Lesson, Question: t.Question, Hash: t.Hash,
+			Name: t.Name, Title: t.Title, Lesson: t.Lesson, Question: t.Question, About: t.About, Items: t.Items, Built: t.Built, Hash: t.Hash,
 			Questions: t.Questions, Choices: t.Choices, Round: t.round, Phase: t.phase, Answered: st.answered(t),
 		}
 		for _, n := range t.shown {

@@ -15,6 +15,7 @@ import (
 
 	"persistencelab/lab/internal/board"
 	"persistencelab/lab/internal/classroom"
+	"persistencelab/lab/internal/experiment"
 	"persistencelab/lab/internal/teach"
 	"persistencelab/scenarios"
 )
@@ -154,8 +155,17 @@ func (o boardOptions) folder() string {
 func topics(list []*scenarios.Scenario) []board.Topic {
 	var ts []board.Topic
 	for _, s := range list {
+		var items []board.Item
+		for _, it := range s.Data {
+			items = append(items, board.Item{Name: it.Name, Place: experiment.PlaceOf(it)})
+		}
+		var built []board.Built
+		for _, p := range picturesBefore(s) {
+			built = append(built, board.Built{Variant: p.Variant, Says: teach.Outside(p.Frames[0])})
+		}
 		ts = append(ts, board.Topic{
 			Name: s.Name, Title: s.Title, Lesson: s.Lesson, Question: strings.TrimSpace(s.Question), Hash: s.Hash,
+			About: s.About, Items: items, Built: built,
 			Questions: teach.Questions(s), Choices: teach.Choices(s), Misconceptions: s.Misconceptions,
 		})
 	}

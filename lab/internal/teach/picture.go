@@ -225,13 +225,37 @@ func sentences(f picture.Frame, look Look) []string {
 		}
 	}
 	for _, s := range f.Stores {
-		switch {
-		case s.State != picture.There:
-		case len(s.Mounted) > 0:
-			say("Outside, mounted "+report.Line(report.List(s.Mounted))+": "+report.Line(s.Name), s.Items)
-		default:
-			say("Outside, not mounted now: "+report.Line(s.Name), s.Items)
+		if s.State == picture.There {
+			say(where(s), s.Items)
 		}
+	}
+	return lines
+}
+
+// where says what a store is, and where it is mounted.
+func where(s picture.Store) string {
+	if len(s.Mounted) == 0 {
+		return "Outside, not mounted now: " + report.Line(s.Name)
+	}
+	return "Outside, mounted " + report.Line(report.List(s.Mounted)) + ": " + report.Line(s.Name)
+}
+
+// Outside says in a line each what is outside the containers of a frame, and
+// which have no writable layer inside.
+func Outside(f picture.Frame) []string {
+	var lines []string
+	for _, c := range f.Containers {
+		if c.ReadOnly {
+			lines = append(lines, "Container "+report.Line(c.Name)+" has no writable layer (--read-only).")
+		}
+	}
+	for _, s := range f.Stores {
+		if s.State == picture.There {
+			lines = append(lines, where(s)+".")
+		}
+	}
+	if len(lines) == 0 {
+		lines = []string{"Nothing is mounted."}
 	}
 	return lines
 }
