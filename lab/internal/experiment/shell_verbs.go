@@ -132,6 +132,10 @@ var commands = map[string]func(*shellWriter, PlannedStep) []string{
 	},
 }
 
+// noNetwork: without it even a claim makes Podman's default network for kube
+// play, which would stay.
+const noNetwork = "play --network none "
+
 // kubePlay are the lines that write a pod's YAML, once, and play it. Like the
 // run, they claim a volume only where it is not there.
 func (w *shellWriter) kubePlay(st PlannedStep) []string {
@@ -142,11 +146,11 @@ func (w *shellWriter) kubePlay(st PlannedStep) []string {
 	}
 	for _, claim := range w.plan.claims(st.Pod) {
 		lines = append(lines, w.document(claim, w.plan.kubeClaim(claim))...)
-		lines = append(lines, fmt.Sprintf("%s volume exists %s || %s", w.shell.Podman, quote(claim), w.kubeLine("play "+quote(w.plan.kubeFile(claim)))))
+		lines = append(lines, fmt.Sprintf("%s volume exists %s || %s", w.shell.Podman, quote(claim), w.kubeLine(noNetwork+quote(w.plan.kubeFile(claim)))))
 	}
 	pod := w.plan.kubePod(st.Pod)
 	lines = append(lines, w.document(pod.Name, pod.YAML())...)
-	return append(lines, w.kubeLine("play --network none "+quote(w.plan.kubeFile(pod.Name))))
+	return append(lines, w.kubeLine(noNetwork+quote(w.plan.kubeFile(pod.Name))))
 }
 
 // document are the lines that write a file, the first time.
