@@ -207,9 +207,11 @@ func (d *desk) leftOf(id string) []string {
 	}
 	// Volumes that Podman made by itself carry no label.
 	for n := 1; n <= 3; n++ {
-		name := fmt.Sprintf("lab-%s-%d-mydata", id, n)
-		if _, err := d.eng.InspectVolume(d.t.Context(), name); err == nil {
-			left = append(left, "volume "+name)
+		for _, volume := range []string{"mydata", "web-scratch"} {
+			name := fmt.Sprintf("lab-%s-%d-%s", id, n, volume)
+			if _, err := d.eng.InspectVolume(d.t.Context(), name); err == nil {
+				left = append(left, "volume "+name)
+			}
 		}
 	}
 	folders, _ := filepath.Glob(filepath.Join(d.state, "runs", "*"))
@@ -333,9 +335,9 @@ func TestSignalAtEveryStep(t *testing.T) {
 }
 
 // endAt ends a run with a signal a while after step n has begun.
-func (d *desk) endAt(b *bystanders, n int, later time.Duration, s syscall.Signal) (result, bool) {
+func (d *desk) endAt(b *bystanders, n int, later time.Duration, s syscall.Signal, scenario ...string) (result, bool) {
 	d.t.Helper()
-	r := d.start("run", "--jobs", "1")
+	r := d.start(append([]string{"run", "--jobs", "1"}, scenario...)...)
 	what, more := r.step(n)
 	if !more {
 		return r.end(d.t), false

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -115,5 +117,53 @@ expect: {now: {note: survived}}
 		require.Equal(t, "item: survived", probe("web-app", "read", "/data/note"))
 		require.Contains(t, probe("web-app", "read", "/scratch/note"), "lost")
 		require.Equal(t, "item: survived", probe("web-app", "read", "/host/note"))
+	})
+}
+
+// TestSignalInKubePlay ends the lab while Podman makes a pod of YAML, or takes
+// it down: pod, containers, claim and emptyDir go, and the image Podman built
+// for pods goes with them where no pod had brought it before.
+func TestSignalInKubePlay(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, target enginetest.Target) {
+		d := newDesk(t, target)
+		b := d.standBy()
+		before, err := d.eng.PauseImages(t.Context())
+		require.NoError(t, err)
+		file := scenarioFile(t, `
+version: 1
+name: pod
+title: A pod
+pod: web
+restart: always
+data: {note: {file: /data/note.txt}}
+mounts: [{volume: mydata, target: /data}, {emptydir: scratch, target: /scratch}]
+steps: [kube play: web, write, kube down: web, kube play: web, read: now]
+expect: {now: {note: survived}}
+`)
+		ends := []struct {
+			step   int
+			later  time.Duration
+			signal syscall.Signal
+		}{{1, 400 * time.Millisecond, syscall.SIGKILL}, {3, 200 * time.Millisecond, syscall.SIGTERM}}
+		if enginetest.Long() {
+			ends = ends[:0]
+			for n := 1; n <= 5; n++ {
+				for i, s := range signals {
+					for later := 50 * time.Millisecond; later < 2*time.Second; later *= 3 {
+						ends = append(ends, struct {
+							step   int
+							later  time.Duration
+							signal syscall.Signal
+						}{n, later + time.Duration(i*10)*time.Millisecond, s})
+					}
+				}
+			}
+		}
+		for _, e := range ends {
+			res, _ := d.endAt(b, e.step, e.later, e.signal, file)
+			after, err := d.eng.PauseImages(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, before, after, "step %d, %s, %s: %s", e.step, e.later, e.signal, res.stderr)
+		}
 	})
 }

@@ -17,6 +17,10 @@ import (
 // a container in 10 to 100 ms.
 const Patience = time.Second
 
+// podPatience is that for what comes with a pod: its image is built, then its
+// containers are made and started one after the other.
+const podPatience = 10 * time.Second
+
 // cleanup takes away what the plan made, the newest first, under a context
 // that outlives the run's own.
 func (r *runner) cleanup(ctx context.Context) {
@@ -58,49 +62,66 @@ func (r *runner) cleanup(ctx context.Context) {
 }
 
 // Remove removes things a run made, what refers to others before what is
-// referred to, and says what went and what is left, each with its reason and how to remove it by hand. What is
-// not there counts as gone, once it is still not there after patience: where a
-// request to make it was never answered, the engine may be at it yet. ledger,
-// when not nil, is told of what went.
+// referred to, and says what went and what is left, each with its reason and
+// how to remove it by hand. What is not there counts as gone, once nothing has
+// come for patience: where a request to make it was never answered, the engine
+// may be at it yet. ledger, when not nil, is told of what went.
 func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger, patience time.Duration) (removed, left []string) {
 	made = slices.Clone(made)
 	slices.SortStableFunc(made, func(a, b Made) int { return rank(a) - rank(b) })
-	var absent []Made
+	if patience > 0 && slices.ContainsFunc(made, func(m Made) bool { return m.Kind == "pod" }) {
+		patience = max(patience, podPatience)
+	}
 	gone := func(m Made) {
 		if ledger != nil {
 			_ = ledger.Gone(m.Kind, m.Name)
 		}
 	}
-	try := func(m Made, last bool) {
-		err := removeOne(ctx, eng, m)
-		var missing *engine.NotFoundError
-		var used *engine.InUseError
-		switch {
-		case err == nil:
-			removed = append(removed, m.Kind+" "+m.Name)
-			gone(m)
-		case errors.As(err, &missing) && !last:
-			absent = append(absent, m)
-		case errors.As(err, &missing), m.Kind == PauseImage && errors.As(err, &used):
-			gone(m)
-		default:
-			left = append(left, fmt.Sprintf("%s %s: %v (by hand: %s)", m.Kind, m.Name, err, m.ByHand()))
+	for quiet := time.Now(); ; {
+		last := time.Since(quiet) >= patience || ctx.Err() != nil
+		var pending []Made
+		errs := map[Made]error{}
+		awaited := false // something that may come yet, and may bring what it refers to
+		for _, m := range made {
+			if awaited && !last && rank(m) > rank(Made{Kind: "pod"}) {
+				pending = append(pending, m)
+				continue
+			}
+			err := removeOne(ctx, eng, m)
+			if err == nil {
+				removed = append(removed, m.Kind+" "+m.Name)
+				gone(m)
+				quiet = time.Now()
+				continue
+			}
+			pending, errs[m] = append(pending, m), err
+			awaited = awaited || nothing(m, err)
 		}
-	}
-	for _, m := range made {
-		try(m, patience == 0)
-	}
-	if len(absent) == 0 {
+		made = pending
+		if awaited && !last {
+			select {
+			case <-time.After(min(patience/4, 250*time.Millisecond)):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		for _, m := range pending {
+			if nothing(m, errs[m]) {
+				gone(m)
+				continue
+			}
+			left = append(left, fmt.Sprintf("%s %s: %v (by hand: %s)", m.Kind, m.Name, errs[m], m.ByHand()))
+		}
 		return removed, left
 	}
-	select {
-	case <-time.After(patience):
-	case <-ctx.Done():
-	}
-	for _, m := range absent {
-		try(m, true)
-	}
-	return removed, left
+}
+
+// nothing tells whether there is nothing to remove: it is not there, or has
+// become somebody else's.
+func nothing(m Made, err error) bool {
+	var missing *engine.NotFoundError
+	var used *engine.InUseError
+	return errors.As(err, &missing) || m.Kind == PauseImage && errors.As(err, &used)
 }
 
 func removeOne(ctx context.Context, eng engine.Engine, m Made) error {
