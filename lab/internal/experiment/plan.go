@@ -237,8 +237,12 @@ func (p *Plan) split(st scenarios.Step) []scenarios.Step {
 	return parts
 }
 
-// container is the variant's container of that name.
+// container is the variant's container of that name, or the network of its
+// services, of which the scenario says nothing.
 func (p *Plan) container(name string) scenarios.Container {
+	if name == networkName {
+		return scenarios.Container{Name: name}
+	}
 	for _, c := range p.Variant.Containers {
 		if c.Name == name {
 			return c

@@ -248,8 +248,7 @@ func (r *runner) rm(ctx context.Context, st PlannedStep, sr *StepRecord) error {
 // dismiss asks the probe to leave: then it is gone at once, where Podman would
 // wait for it. One that would be restarted is left to Podman.
 func (r *runner) dismiss(ctx context.Context, l *live) {
-	c, _ := r.plan.Variant.Container(l.on) // the network of services is none of the scenario's
-	if !l.paused && !answered(c.Restart, 0) {
+	if !l.paused && !answered(r.plan.container(l.on).Restart, 0) {
 		l.session.exit(ctx)
 	}
 	l.leave()
