@@ -142,6 +142,8 @@ func parseItem(op wire.Op, args []string) (name string, item wire.Item, at *wire
 			item.Seq, err = strconv.Atoi(value)
 		case "service":
 			item.Service = value
+		case "tasks":
+			item.Tasks = value
 		default:
 			return "", item, nil, fmt.Errorf("unknown flag --%s", flag)
 		}

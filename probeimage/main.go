@@ -62,12 +62,12 @@ and looks for them again, so that you can see what a container keeps.
   probe help
 
 ITEM is the name printed in front of the answer. KIND is file, sqlite,
-transcript, cache, memory or fact; PLACE is an absolute path, for memory the name
-of a variable, for a fact boot-id or hostname. In the probe of scenarios with
-services KIND can be row, key or object, too, with --service NAME; PLACE is then a
-table, or collection/key. NONCE is any word: write puts it into the content, read
-compares with it. MODE says how a file is saved: plain, truncate, fsync, atomic,
-append, rename or fsync-rename. interrupt writes in another process and kills
+transcript, cache, agent (with --tasks PATH), memory or fact; PLACE is an absolute
+path, for memory the name of a variable, for a fact boot-id, hostname or env:NAME.
+In the probe of scenarios with services KIND can be row, key or object, too, with
+--service NAME; PLACE is then a table, also for an agent, or collection/key. NONCE
+is any word: write puts it into the content, read compares with it. MODE says how a
+file is saved: plain, truncate, fsync, atomic, append, rename or fsync-rename. interrupt writes in another process and kills
 that at a point of the write (0 of 3 is before it, 1 in its middle, 2 after it);
 with --hold it stands there until the container is killed.
 

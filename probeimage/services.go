@@ -187,8 +187,8 @@ func checkServiceItem(item wire.Item) *wire.Error {
 	switch {
 	case !word(item.Service):
 		return badRequest("%s %.80q: in which service?", item.Kind, item.Path)
-	case !word(collection) || both != (item.Kind != kindRow) || both && !word(id):
-		return badRequest("%s %.80q: a row is in a collection, a key or object at collection/id", item.Kind, item.Path)
+	case !word(collection) || both != (item.Kind == kindKey || item.Kind == kindObject) || both && !word(id):
+		return badRequest("%s %.80q: a row and an agent are in a collection, a key or object at collection/id", item.Kind, item.Path)
 	case item.Size > maxValue:
 		return badRequest("size %d: at most %d bytes in a store", item.Size, maxValue)
 	}

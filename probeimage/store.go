@@ -38,6 +38,7 @@ const (
 	kindFact   = "fact"
 	kindTurns  = "transcript"
 	kindCache  = "cache"
+	kindAgent  = "agent"
 	kindRow    = "row"
 	kindKey    = "key"
 	kindObject = "object"
@@ -82,7 +83,7 @@ func (s *store) write(item wire.Item) (*wire.Found, *wire.Error) {
 		return s.services.write(item)
 	}
 	if err := s.put(item, nil); err != nil {
-		return nil, fault(err)
+		return nil, serviceFault(err)
 	}
 	return s.read(item)
 }
@@ -94,6 +95,8 @@ func (s *store) put(item wire.Item, c *cut) error {
 		return writeFile(item, c)
 	case kindTurns:
 		return writeTurn(item, c)
+	case kindAgent:
+		return s.workDay(item, c)
 	case kindCache:
 		return writeCache(item, c)
 	case kindSQLite:
@@ -114,6 +117,8 @@ func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
 		found, err = readFile(item.Path, parseNotes)
 	case kindTurns:
 		found, err = readTurns(item.Path)
+	case kindAgent:
+		found, err = s.known(item)
 	case kindSQLite:
 		found, err = readSQLite(item.Path)
 	case kindFact:
@@ -133,7 +138,7 @@ func (s *store) read(item wire.Item) (*wire.Found, *wire.Error) {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
 		return &wire.Found{}, nil
 	case err != nil:
-		return nil, fault(err)
+		return nil, serviceFault(err)
 	}
 	return found, nil
 }
@@ -144,7 +149,7 @@ func (s *store) erase(item wire.Item) (*wire.Found, *wire.Error) {
 	switch item.Kind {
 	case kindMemory:
 		delete(s.vars, item.Path)
-	case kindFile, kindTurns, kindCache, kindSQLite:
+	case kindFile, kindTurns, kindCache, kindSQLite, kindAgent:
 		paths := []string{item.Path}
 		if item.Kind == kindSQLite {
 			paths = databaseFiles(item.Path)
@@ -158,17 +163,26 @@ func (s *store) erase(item wire.Item) (*wire.Found, *wire.Error) {
 	return s.read(item)
 }
 
-// Facts: what the kernel says of itself. Nothing is written; a "write" notes
-// the value, so that a later look can be compared.
+// Facts: what the kernel says of itself, and what process 1 was told when it
+// was started. Nothing is written; a "write" notes the value, so that a later
+// look can be compared.
 const (
 	factBootID   = "boot-id"
 	factHostname = "hostname"
+	factEnv      = "env:" // a variable's name follows
 )
 
 func readFact(name string) (*wire.Found, error) {
-	value, err := os.Hostname()
-	if name == factBootID {
+	var value string
+	var err error
+	if variable, ok := strings.CutPrefix(name, factEnv); ok {
+		if value, ok = os.LookupEnv(variable); !ok {
+			return &wire.Found{}, nil
+		}
+	} else if name == factBootID {
 		value, err = bootID()
+	} else {
+		value, err = os.Hostname()
 	}
 	if err != nil {
 		return nil, err
@@ -203,25 +217,26 @@ func (s *store) close() {
 
 // checkItem says what is wrong with an item, or nil.
 func checkItem(op wire.Op, item wire.Item) *wire.Error {
-	switch item.Kind {
-	case kindFile, kindSQLite, kindTurns, kindCache:
-		if !filepath.IsAbs(item.Path) || filepath.Clean(item.Path) != item.Path || item.Path == "/" || len(item.Path) > 4096 {
-			return badRequest("%s %.80q: an absolute path is needed", item.Kind, item.Path)
-		}
-	case kindMemory:
-		if !word(item.Path) {
-			return badRequest("memory %.80q: the name of a variable is needed", item.Path)
-		}
-	case kindFact:
-		if item.Path != factBootID && item.Path != factHostname {
-			return badRequest("unknown fact %.40q: %s or %s", item.Path, factBootID, factHostname)
-		}
-	case kindRow, kindKey, kindObject:
+	switch kind := item.Kind; {
+	case kind == kindAgent && item.Service != "", kind == kindRow, kind == kindKey, kind == kindObject:
 		if fault := checkServiceItem(item); fault != nil {
 			return fault
 		}
+	case kind == kindFile, kind == kindSQLite, kind == kindTurns, kind == kindCache, kind == kindAgent:
+		if !filepath.IsAbs(item.Path) || filepath.Clean(item.Path) != item.Path || item.Path == "/" || len(item.Path) > 4096 {
+			return badRequest("%s %.80q: an absolute path is needed", item.Kind, item.Path)
+		}
+	case kind == kindMemory:
+		if !word(item.Path) {
+			return badRequest("memory %.80q: the name of a variable is needed", item.Path)
+		}
+	case kind == kindFact:
+		variable, _ := strings.CutPrefix(item.Path, factEnv)
+		if item.Path != factBootID && item.Path != factHostname && (variable == item.Path || !word(variable)) {
+			return badRequest("unknown fact %.40q: %s, %s or %sNAME", item.Path, factBootID, factHostname, factEnv)
+		}
 	default:
-		return badRequest("unknown kind %.40q: file, sqlite, transcript, cache, memory, fact, row, key or object", item.Kind)
+		return badRequest("unknown kind %.40q: file, sqlite, transcript, cache, agent, memory, fact, row, key or object", item.Kind)
 	}
 	for _, word := range []struct {
 		what, value string
@@ -259,7 +274,7 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 			return badRequest("a %s is not rebuilt: only a cache is", item.Kind)
 		}
 	case wire.Interrupt:
-		if item.Kind == kindMemory || item.Kind == kindFact {
+		if item.Kind == kindMemory || item.Kind == kindFact || item.Service != "" {
 			return badRequest("a %s is not written in pieces", item.Kind)
 		}
 		if item.Journal != "" || item.Synchronous != "" {
@@ -269,8 +284,11 @@ func checkItem(op wire.Op, item wire.Item) *wire.Error {
 	if !word(item.Nonce) {
 		return badRequest("nonce %.40q: 1 to %d printable ASCII characters without a space", item.Nonce, maxNonce)
 	}
-	if (item.Kind == kindSQLite || item.Kind == kindRow) && item.Rows == 0 {
+	if (item.Kind == kindSQLite || item.Kind == kindRow || item.Kind == kindAgent) && item.Rows == 0 {
 		return badRequest("no rows to write")
+	}
+	if item.Kind == kindAgent && !filepath.IsAbs(item.Tasks) {
+		return badRequest("tasks %.80q: an absolute path is needed", item.Tasks)
 	}
 	return nil
 }

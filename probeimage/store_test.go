@@ -357,3 +357,19 @@ func TestErase(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 }
+
+// The environment is what the process was started with.
+func TestEnvironmentFact(t *testing.T) {
+	t.Setenv("GREETING", "hello")
+	s := newStore()
+	item := wire.Item{Kind: kindFact, Path: "env:GREETING", Nonce: "n"}
+	require.Equal(t, "hello", mustWrite(t, s, item).Excerpt)
+	item.Path = "env:NOBODY_SETS_THIS"
+	found, fault := s.read(item)
+	require.Nil(t, fault)
+	require.False(t, found.Present)
+	for _, bad := range []string{"env:", "env:a b", "environment"} {
+		item.Path = bad
+		require.NotNil(t, checkItem(wire.Read, item), bad)
+	}
+}

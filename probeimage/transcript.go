@@ -32,21 +32,29 @@ const (
 	roleReply = "assistant"
 )
 
-// writeTurn carries out one turn: the question, the answer, showing it and
-// saving it, in the order item.Persist says. Mode append adds two lines; the
-// others write the whole conversation anew, as a program does that keeps it
-// in one variable.
+// writeTurn carries out one turn. Mode append adds two lines; the others write
+// the whole conversation anew, as a program does that keeps it in one variable.
 func writeTurn(item wire.Item, c *cut) error {
 	past, err := os.ReadFile(item.Path)
 	if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
+	return addTurn(item, past, "What did I say before?", answerTo(item.Nonce, item.Size), c, func(content []byte) error {
+		return save(item.Path, item.Mode, c, func(w io.Writer) error {
+			_, err := w.Write(content)
+			return err
+		})
+	})
+}
+
+// addTurn shows the answer and saves the turn after those of past, in the
+// order item.Persist says.
+func addTurn(item wire.Item, past []byte, question, answer string, c *cut, save func(content []byte) error) error {
 	turn := lastTurn(past) + 1
-	answer := answerTo(item.Nonce, item.Size)
 	var added bytes.Buffer
 	lines := json.NewEncoder(&added)
 	for _, l := range []turnLine{
-		{turn, roleUser, item.Nonce, "What did I say before?"},
+		{turn, roleUser, item.Nonce, question},
 		{turn, roleReply, item.Nonce, answer},
 	} {
 		if err := lines.Encode(l); err != nil {
@@ -54,18 +62,14 @@ func writeTurn(item wire.Item, c *cut) error {
 		}
 	}
 	content := added.Bytes()
-	if item.Mode != modeAppend {
+	if item.Mode != modeAppend || item.Service != "" {
 		content = append(bytes.Clone(past), content...)
 	}
 	c.start(int64(len(content)))
 	if item.Persist == persistAfter {
 		c.show(answer)
 	}
-	err = save(item.Path, item.Mode, c, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	})
-	if err != nil {
+	if err := save(content); err != nil {
 		return err
 	}
 	if item.Persist != persistAfter {

@@ -66,11 +66,16 @@ const (
 	File   ItemKind = "file"   // bytes at Path
 	SQLite ItemKind = "sqlite" // Rows rows in the SQLite database at Path
 	Memory ItemKind = "memory" // a value held in the memory of process 1
-	Fact   ItemKind = "fact"   // what the kernel says of itself; a write notes it, nothing is written
+	Fact   ItemKind = "fact"   // what the kernel says of itself, or a variable of the environment; a write notes it, nothing is written
 
 	// Transcript: a conversation as JSON lines at Path; one write is one
 	// turn, a question and its answer.
 	Transcript ItemKind = "transcript"
+	// Agent: a program that works through a list of tasks and knows of its
+	// work only what it can read back; one write is a day. Its transcript is
+	// at Path, its notes beside it; with Service, all of it is in that
+	// collection.
+	Agent ItemKind = "agent"
 	// Cache: a file at Path that can be worked out again from its input.
 	Cache ItemKind = "cache"
 	// Health: what Podman's health check says of container Path. The write
@@ -78,22 +83,26 @@ const (
 	Health ItemKind = "health"
 )
 
-// OnDisk tells whether items of the kind are bytes at a path.
-func (k ItemKind) OnDisk() bool {
-	switch k {
-	case Memory, Health, Fact, Row, Key, Object:
+// OnDisk tells whether the item is bytes at a path.
+func (i Item) OnDisk() bool {
+	switch i.Kind {
+	case Memory, Health, Fact:
 		return false
 	}
-	return true
+	return !i.InService()
 }
+
+// InTurns tells whether items of the kind are conversations, a turn each task
+// or question.
+func (k ItemKind) InTurns() bool { return k == Transcript || k == Agent }
 
 // Item is one named thing that is written and looked for again.
 type Item struct {
 	Pos  Position
 	Name string
 	Kind ItemKind
-	Path string // absolute path in the container; for Memory the variable's name, for Fact boot-id or hostname, for Health the container's
-	Rows int    // SQLite: rows one write adds
+	Path string // absolute path in the container; for Memory the variable's name, for Fact boot-id, hostname or env:NAME, for Health the container's
+	Rows int    // SQLite, Row: rows one write adds; Agent: tasks it does a day
 	Size int    // File, Cache: bytes to write, 0 for a short note; Transcript: bytes of an answer
 	Mode WriteMode
 
@@ -101,16 +110,17 @@ type Item struct {
 	// on, as a service keeps it; SQLite's own default for the other.
 	Journal     string // "", wal, delete
 	Synchronous string // "", off, normal, full, extra
-	// Persist: a Transcript's turn is saved "before" or "after" its answer
-	// is shown.
+	// Persist: a turn of a Transcript or Agent is saved "before" or "after"
+	// its answer is shown.
 	Persist string
-	Work    int // Cache: bytes hashed to work it out: what a rebuild costs
+	Tasks   string // Agent: path of the list of its tasks, a file of the image
+	Work    int    // Cache: bytes hashed to work it out: what a rebuild costs
 
 	// Seed: the item is content of the image, not written by the first
 	// write: "survived" then means "as the image has it".
 	Seed bool
 
-	Service string // Row, Key, Object: the service it is in
+	Service string // Row, Key, Object, Agent: the service it is in
 
 	// On names the container the item is written in; "" for any.
 	On string

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"persistencelab/probeimage/wire"
 )
 
 // Services: stores that live outside a scenario's disposable containers. A
@@ -48,12 +50,14 @@ const (
 )
 
 // InService tells whether an item is kept in a service.
-func (i Item) InService() bool { return i.Kind == Row || i.Kind == Key || i.Kind == Object }
+func (i Item) InService() bool {
+	return i.Kind == Row || i.Kind == Key || i.Kind == Object || i.Kind == Agent && i.Service != ""
+}
 
 // ServiceKind is the kind of service an item needs; "" for none.
 func (i Item) ServiceKind() ServiceKind {
 	switch i.Kind {
-	case Row, Key:
+	case Row, Key, Agent:
 		return Database
 	case Object:
 		return Bucket
@@ -158,6 +162,10 @@ func (d *decoder) serviceItems(s *Scenario) {
 	for _, svc := range s.Services {
 		for _, v := range s.Variants {
 			for _, c := range v.Containers {
+				if name := wire.ServiceEnv(svc.Name); c.Env[name] != "" {
+					d.fault(at(svc.Pos), "give one of them another name", "the variable %s says where service %q is, and is no setting", name, svc.Name)
+					return
+				}
 				if c.Service == nil && (c.Name == svc.Name || c.Pod != "") {
 					d.fault(at(svc.Pos), "give each a name of its own, and no pod", "a container named like service %q, or in a pod, can't be beside it", svc.Name)
 					return

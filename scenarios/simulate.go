@@ -182,7 +182,7 @@ func (sim *simulation) amid(step Step, on []string) {
 		item, ok := sim.s.Item(name)
 		switch {
 		case !ok: // reported elsewhere
-		case !item.Kind.OnDisk():
+		case !item.OnDisk():
 			sim.d.fault(at(step.Pos), "name a file, sqlite, transcript or cache item", "a %s item is not written in pieces: %q", item.Kind, name)
 		case item.Journal != "" || item.Synchronous != "":
 			sim.d.fault(at(step.Pos), "remove journal and synchronous", "process 1 keeps the database of %q open: its writes can't be made by another process", name)

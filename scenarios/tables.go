@@ -123,15 +123,30 @@ func itemKinds() []itemKind {
 		{Memory, "a value of this name in the memory of process 1", func(d *decoder, n *yaml.Node) (string, bool) {
 			return d.text(n, "memory", itemName)
 		}, itemName.schema(), nil},
-		{Fact, "what the kernel says of itself; a write only notes it", func(d *decoder, n *yaml.Node) (string, bool) {
-			return d.word(n, "fact", facts())
-		}, schema{"enum": facts()}, nil},
+		{Fact, "what the kernel says of itself, or env:NAME, a variable of the environment of process 1; a write only notes it", func(d *decoder, n *yaml.Node) (string, bool) {
+			if name, ok := strings.CutPrefix(n.Value, FactEnv); ok && n.Kind == yaml.ScalarNode && envName.re.MatchString(name) {
+				return n.Value, true
+			}
+			return d.word(n, "fact", append(facts(), FactEnv+"NAME"))
+		}, schema{"anyOf": []any{schema{"enum": facts()}, schema{"type": "string", "pattern": "^" + FactEnv + strings.TrimPrefix(envName.re.String(), "^")}}}, nil},
 		{Transcript, "a conversation as JSON lines at this path; one write is one turn", path("transcript"), pathSchema(), []string{"mode", "size", "persist"}},
 		{Cache, "a file at this path that can be worked out again", path("cache"), pathSchema(), []string{"mode", "size", "work"}},
 		{Health, "what podman healthcheck run says of the container of this name, compared with what it said at the write", func(d *decoder, n *yaml.Node) (string, bool) {
 			return d.text(n, "health", objName)
 		}, objName.schema(), nil},
-	}, serviceItemKinds()...)
+	}, append(serviceItemKinds(), agentKind())...)
+}
+
+// agentKind is the row of an agent, which can be at a path and in a service.
+func agentKind() itemKind {
+	place := func(d *decoder, n *yaml.Node) (string, bool) {
+		if strings.HasPrefix(n.Value, "/") {
+			return d.path(n, "agent")
+		}
+		return d.text(n, "agent", tableText)
+	}
+	return itemKind{Agent, "an agent with its transcript at this path and its notes beside it, or with service all of it in this collection of a database; one write is a day of work",
+		place, schema{"anyOf": []any{pathSchema(), tableText.schema()}}, []string{"mode", "rows", "persist", "tasks", "service"}}
 }
 
 // itemFields are the keys beside the kind; which kinds have them stands in
@@ -140,9 +155,10 @@ func itemFields() []field[Item] {
 	return []field[Item]{
 		wordField("mode", "how it is written", []string{string(Plain), string(Truncate), string(Fsync), string(Atomic), string(Append), string(Rename), string(FsyncRename)}, func(i *Item, s string) { i.Mode = WriteMode(s) }),
 		sizeField("size", "bytes to write, like 4096, 64KiB or 10MiB; without: a short note", 1, func(i *Item) *int { return &i.Size }),
+		pathField("tasks", "the list of an agent's tasks, one a line, in the image: look at PATH", func(i *Item) *string { return &i.Tasks }),
 		wordField("persist", "a turn is saved before (the default) or after its answer is shown", []string{"before", "after"}, func(i *Item, s string) { i.Persist = s }),
 		sizeField("work", "bytes hashed to work it out, like 64MiB: what a rebuild costs", 1, func(i *Item) *int { return &i.Work }),
-		intField("rows", "rows one write adds; without: 1", 1, 100_000, func(i *Item) *int { return &i.Rows }),
+		intField("rows", "rows one write adds, tasks an agent does a day; without: 1", 1, 100_000, func(i *Item) *int { return &i.Rows }),
 		wordField("journal", "SQLite's journal_mode; the database then stays open, as a service keeps it", []string{"wal", "delete"}, func(i *Item, s string) { i.Journal = s }),
 		wordField("synchronous", "SQLite's synchronous; the database then stays open, as a service keeps it", []string{"off", "normal", "full", "extra"}, func(i *Item, s string) { i.Synchronous = s }),
 		boolField("seed", "it is content of the image, never written: survived then means as the image has it", func(i *Item, b bool) { i.Seed = b }),
@@ -171,6 +187,9 @@ func itemFields() []field[Item] {
 }
 
 const maxItemSize = 1 << 30
+
+// FactEnv begins the fact that is a variable of the environment.
+const FactEnv = "env:"
 
 // facts are what the kernel can be asked.
 func facts() []string { return []string{"boot-id", "hostname"} }
@@ -268,28 +287,46 @@ func (d *decoder) item(e entry) Item {
 	for _, other := range kinds {
 		for _, key := range other.own {
 			if at := keys[key]; at != nil && !slices.Contains(kind.own, key) {
-				d.fault(at, "remove it", "%s is for a %s item, not for %s", key, other.kind, kind.kind)
+				d.fault(at, "remove it", "%s is for %s items, not for %s", key, other.kind, kind.kind)
 				delete(keys, key) // other kinds may have it too
 			}
 		}
 	}
-	if (item.Kind == SQLite || item.Kind == Row) && item.Rows == 0 {
+	if (item.Kind == SQLite || item.Kind == Row || item.Kind == Agent) && item.Rows == 0 {
 		item.Rows = 1
 	}
 	switch {
 	case item.Mode != "" || !slices.Contains(kind.own, "mode"):
 	case item.Kind == Transcript:
 		item.Mode = Append
+	case item.Kind == Agent:
+		item.Mode = Atomic
 	default:
 		item.Mode = Plain
 	}
-	if item.Kind == Transcript && item.Persist == "" {
+	if item.Kind.InTurns() && item.Persist == "" {
 		item.Persist = "before"
 	}
 	if item.Kind == Health {
 		item.On = item.Path
 	}
+	if item.Kind == Agent && item.Path != "" {
+		d.agent(item)
+	}
 	return item
+}
+
+// agent holds what an agent says of itself against each other.
+func (d *decoder) agent(item Item) {
+	switch inFolder := strings.HasPrefix(item.Path, "/"); {
+	case inFolder && item.Service != "":
+		d.fault(d.find(item.Pos, "service", item.Service), "name the collection it keeps everything in: {agent: memory, service: "+item.Service+"}", "an agent's memory is at a path or in a service, not in both")
+	case !inFolder && item.Service == "":
+		d.fault(at(item.Pos), "write {agent: /home/agent/transcript.jsonl}, or add service: and its name", "an agent whose memory is at no path needs a service")
+	}
+	if item.Tasks == "" {
+		d.fault(at(item.Pos), "add tasks: /tasks.txt, and image: {files: {/tasks.txt: look at /etc/passwd}}", "an agent needs tasks")
+	}
 }
 
 // itemSchema lists one form per kind.

@@ -2,7 +2,9 @@ package scenarios
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -101,8 +103,11 @@ func (d *decoder) itemsApart(s *Scenario) {
 			continue
 		}
 		p := place{"disk", item.Path, item.On}
-		if !item.Kind.OnDisk() {
+		if !item.OnDisk() {
 			p.kind = string(item.Kind)
+		}
+		if item.Kind == Agent && item.OnDisk() {
+			p.kind, p.path = "agent", path.Dir(item.Path) // its notes are beside its transcript
 		}
 		if item.InService() {
 			p.kind, p.on = string(item.Kind)+" of "+item.Service, ""
@@ -139,6 +144,19 @@ func (d *decoder) containersOf(s *Scenario, v *Variant) {
 	for _, item := range s.Data {
 		if c, ok := v.Container(item.Path); item.Kind == Health && ok && c.Health == nil {
 			d.fault(at(item.Pos), fmt.Sprintf("give %s health: live, or health: {ready: PATH}", c.Name), "item %q is a health check, but container %q has none in variant %q", item.Name, c.Name, v.Name)
+		}
+		if name, ok := strings.CutPrefix(item.Path, FactEnv); ok && item.Kind == Fact && !slices.ContainsFunc(v.Containers, func(c Container) bool {
+			_, set := c.Env[name]
+			return set && (item.On == "" || item.On == c.Name)
+		}) {
+			// What else is in the environment is nobody's business: the
+			// address of a store has its password in it.
+			d.fault(at(item.Pos), "add env: {"+name+": hello}", "item %q looks at a variable that no container is given: %s", item.Name, name)
+		}
+		if item.Kind == Agent && item.Tasks != "" && !slices.ContainsFunc(v.Containers, func(c Container) bool {
+			return (item.On == "" || item.On == c.Name) && c.Image != nil && c.Image.Files[item.Tasks] != ""
+		}) {
+			d.fault(d.find(item.Pos, "tasks", item.Tasks), "add image: {files: {"+item.Tasks+": look at /etc/passwd}}", "the tasks of item %q are in no image: %s", item.Name, item.Tasks)
 		}
 		if item.Seed && !slices.ContainsFunc(v.Containers, func(c Container) bool {
 			return (item.On == "" || item.On == c.Name) && c.Image != nil && c.Image.Files[item.Path] != ""

@@ -67,10 +67,10 @@ type Cut struct {
 // Item says what to write or look for. The kinds and modes are the words of
 // the scenario file (scenarios.ItemKind, scenarios.WriteMode).
 type Item struct {
-	Kind  string `json:"kind"`            // file, sqlite, transcript, cache, memory, fact; in a service: row, key, object
-	Path  string `json:"path"`            // absolute path; memory: variable name; fact: boot-id or hostname; row: collection; key, object: collection/id
+	Kind  string `json:"kind"`            // file, sqlite, transcript, cache, agent, memory, fact; in a service: row, key, object, agent
+	Path  string `json:"path"`            // absolute path; memory: variable name; fact: boot-id, hostname or env:NAME; agent: its transcript; in a service: row, agent: collection; key, object: collection/id
 	Nonce string `json:"nonce,omitempty"` // write: goes into the content, fresh for every write; 1 to 128 printable ASCII characters, no space
-	Rows  int    `json:"rows,omitempty"`  // sqlite: rows to add
+	Rows  int    `json:"rows,omitempty"`  // sqlite, row: rows to add; agent: tasks to do
 	Size  int    `json:"size,omitempty"`  // file, cache: bytes this write puts there; less than the short note (0): the short note. transcript: bytes of an answer
 	Mode  string `json:"mode,omitempty"`  // file, cache, transcript: plain (default), truncate, fsync, atomic, append, rename, fsync-rename
 
@@ -81,7 +81,8 @@ type Item struct {
 
 	UpTo int `json:"up_to,omitempty"` // begin: bytes that are written
 
-	Persist string `json:"persist,omitempty"` // transcript: before (default) or after the answer is shown
+	Persist string `json:"persist,omitempty"` // transcript, agent: before (default) or after the answer is shown
+	Tasks   string `json:"tasks,omitempty"`   // agent: path of the list of its tasks, one a line
 	Work    int    `json:"work,omitempty"`    // cache: bytes hashed to make it
 	// Service names the service the item is in. Its address is in the
 	// container's environment (ServiceEnv).
@@ -168,7 +169,7 @@ type Found struct {
 	Present bool     `json:"present"`
 	SHA256  string   `json:"sha256,omitempty"` // hex; of the file's bytes, the rows in order, or the value
 	Size    int64    `json:"size"`             // bytes; 0 for memory
-	Rows    int      `json:"rows,omitempty"`   // sqlite: rows; row: rows; transcript: whole turns
+	Rows    int      `json:"rows,omitempty"`   // sqlite: rows; row: rows; transcript: whole turns; agent: tasks done
 	Seqs    string   `json:"seqs,omitempty"`   // sqlite, row: the numbered records there, as ranges: 1-12,14 (Ranges)
 	Nonces  []string `json:"nonces,omitempty"` // nonces recognised in the content, oldest first, at most 64, the last ones kept
 	Torn    string   `json:"torn,omitempty"`   // why the content does not parse; "" when it does

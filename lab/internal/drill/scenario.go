@@ -54,7 +54,7 @@ func OfScenario(s *scenarios.Scenario, v *scenarios.Variant, points int) (*Scena
 		}
 		d.items = append(d.items, it)
 		all = append(all, it.Name)
-		if it.Kind.OnDisk() {
+		if it.OnDisk() {
 			onDisk = append(onDisk, it.Name)
 			if it.Journal == "" && it.Synchronous == "" {
 				d.killed = append(d.killed, it.Name)
@@ -118,7 +118,7 @@ func (d *Scenario) health(c *scenarios.Container, onDisk []string) {
 		}
 	default:
 		for _, it := range d.items {
-			if it.Kind.OnDisk() && it.Kind != scenarios.Cache {
+			if it.OnDisk() && it.Kind != scenarios.Cache {
 				c.Health, d.state = &scenarios.HealthCheck{Ready: it.Path}, []string{it.Name}
 				break
 			}
@@ -341,7 +341,7 @@ func weight(l Loss) int {
 func (d *Scenario) notCovered() []string {
 	var out []string
 	for _, it := range d.items {
-		if it.Kind.OnDisk() && !slices.Contains(d.killed, it.Name) {
+		if it.OnDisk() && !slices.Contains(d.killed, it.Name) {
 			out = append(out, it.Name+" in the middle of a write: its database is kept open by process 1")
 		}
 	}

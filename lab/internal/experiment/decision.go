@@ -79,7 +79,7 @@ func (s *sight) ageOfLoss() time.Duration {
 
 // adds: a write of the item adds to the ones before.
 func (s *sight) adds() bool {
-	return s.item.Kind == scenarios.SQLite || s.item.Kind == scenarios.Transcript || s.item.Mode == scenarios.Append
+	return s.item.Kind == scenarios.SQLite || s.item.Kind.InTurns() || s.item.Mode == scenarios.Append
 }
 
 // howLong is a duration for people.
@@ -190,7 +190,7 @@ func WhereOf(p *Plan, it scenarios.Item) string {
 		return PlaceOf(it)
 	}
 	where := placeOf(p.container(on), it)
-	if !it.Kind.OnDisk() {
+	if !it.OnDisk() {
 		return string(where)
 	}
 	return fmt.Sprintf("%s, in %s", it.Path, where)

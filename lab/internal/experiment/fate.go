@@ -48,7 +48,7 @@ func isNew(it scenarios.Item, c Crash, found *wire.Found) bool {
 	switch last := found.Nonces[len(found.Nonces)-1]; it.Kind {
 	case scenarios.SQLite:
 		return last == c.Nonce && found.Rows == c.Old.Rows+it.Rows
-	case scenarios.Transcript:
+	case scenarios.Transcript, scenarios.Agent:
 		return last == c.Nonce && found.Rows == c.Old.Rows+1
 	case scenarios.Cache:
 		return strings.HasPrefix(last, c.Nonce+"-")
@@ -82,7 +82,7 @@ func (s *sight) afterCrash() (scenarios.Outcome, string) {
 }
 
 func forgotten(it scenarios.Item) string {
-	if it.Kind == scenarios.Transcript {
+	if it.Kind.InTurns() {
 		return "older: the last answer was shown, and is not in the transcript"
 	}
 	return "older: the last write was acknowledged, and is gone"

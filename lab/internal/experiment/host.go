@@ -19,7 +19,7 @@ import (
 // side: survival is seen from outside the thing that was removed. nil where
 // there is no other side to look from.
 func (r *runner) lookFromHost(ctx context.Context, on string, it scenarios.Item) *HostLook {
-	if !it.Kind.OnDisk() {
+	if !it.OnDisk() {
 		return nil
 	}
 	m := mountOver(r.plan.container(on), it.Path)

@@ -317,6 +317,9 @@ func (s *sight) nothing() string {
 	if s.item.Kind == scenarios.Transcript {
 		return turns(s.wrote.Found.Rows) + " → none"
 	}
+	if s.item.Kind == scenarios.Agent {
+		return tasks(s.wrote.Found.Rows) + " → it knows of none, and begins again"
+	}
 	if s.item.Kind == scenarios.Memory {
 		return "a new process knows nothing of it"
 	}
@@ -325,6 +328,8 @@ func (s *sight) nothing() string {
 		return fmt.Sprintf("%s → none", rows(s.wrote.Found.Rows))
 	case scenarios.Key, scenarios.Object:
 		return "no such " + string(s.item.Kind)
+	case scenarios.Fact:
+		return "it is not set"
 	}
 	return "no such file"
 }
@@ -335,6 +340,9 @@ func (s *sight) everything() string {
 	}
 	if s.item.Kind == scenarios.Transcript {
 		return turns(s.seen.Found.Rows)
+	}
+	if s.item.Kind == scenarios.Agent {
+		return "it knows of " + tasks(s.seen.Found.Rows)
 	}
 	if s.item.Kind == scenarios.Health {
 		return s.seen.Found.Excerpt + ", as before"
@@ -386,6 +394,8 @@ func (s *sight) difference() string {
 		return was.Excerpt + " → " + is.Excerpt
 	case s.item.Kind == scenarios.Transcript && is.Rows != was.Rows:
 		return fmt.Sprintf("%s → %d", turns(was.Rows), is.Rows)
+	case s.item.Kind == scenarios.Agent && is.Rows != was.Rows:
+		return fmt.Sprintf("%s → it knows of %d", tasks(was.Rows), is.Rows)
 	case (s.item.Kind == scenarios.SQLite || s.item.Kind == scenarios.Row) && is.Rows != was.Rows:
 		return fmt.Sprintf("%s → %d", rows(was.Rows), is.Rows)
 	case is.Size == 0 && was.Size > 0:
@@ -412,6 +422,13 @@ func turns(n int) string {
 		return "1 turn"
 	}
 	return fmt.Sprintf("%d turns", n)
+}
+
+func tasks(n int) string {
+	if n == 1 {
+		return "1 task done"
+	}
+	return fmt.Sprintf("%d tasks done", n)
 }
 
 func rows(n int) string {

@@ -304,7 +304,7 @@ func (m *manifest) heading() string {
 	for _, it := range m.scenario.Data {
 		on := m.variant.Where(scenarios.Step{}, it)
 		c, ok := m.variant.Container(on)
-		if !it.Kind.OnDisk() || !ok || c.Group != "" {
+		if !it.OnDisk() || !ok || c.Group != "" {
 			continue
 		}
 		pod := m.name(c.Name)

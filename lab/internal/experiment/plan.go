@@ -348,7 +348,7 @@ func (p *Plan) volumes() []scenarios.Volume {
 func wireItem(it scenarios.Item, nonce string) *wire.Item {
 	return &wire.Item{
 		Kind: string(it.Kind), Path: it.Path, Nonce: nonce,
-		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode), Persist: it.Persist, Work: it.Work, Service: it.Service,
+		Rows: it.Rows, Size: it.Size, Mode: string(it.Mode), Persist: it.Persist, Tasks: it.Tasks, Work: it.Work, Service: it.Service,
 		Journal: it.Journal, Synchronous: it.Synchronous,
 	}
 }

@@ -377,12 +377,10 @@ func (r *runner) dropCollections(ctx context.Context) {
 // serviceItem is an item as it is called in its store: under this plan's
 // name, so that it can be nobody else's.
 func (p *Plan) serviceItem(it scenarios.Item) scenarios.Item {
-	switch it.Kind {
-	case scenarios.Row:
-		it.Path = p.name(it.Path)
-	case scenarios.Key:
+	switch {
+	case it.Kind == scenarios.Key:
 		it.Path = p.name("keys") + "/" + it.Path
-	case scenarios.Object:
+	case it.InService():
 		it.Path = p.name(it.Path)
 	}
 	return it

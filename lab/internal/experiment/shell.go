@@ -243,6 +243,9 @@ func itemFlags(it scenarios.Item) string {
 	if it.Persist == "after" {
 		flags.WriteString(" --persist after")
 	}
+	if it.Tasks != "" {
+		flags.WriteString(" --tasks " + quote(it.Tasks))
+	}
 	return flags.String()
 }
 
