@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 
 	"persistencelab/lab/engine"
@@ -25,6 +26,9 @@ func (p *Podman) Checkpoint(ctx context.Context, nameOrID, file string) error {
 		p.criuWhy = p.withContainer(ctx, p.opts, func(id string) error { return p.checkpoint(ctx, id, "") })
 	})
 	if p.criuWhy != nil {
+		if _, missing := exec.LookPath("criu"); missing != nil && !p.remote {
+			return &engine.UnsupportedError{What: "checkpoint", Needs: "criu, which is not installed here", Err: err}
+		}
 		return &engine.UnsupportedError{
 			What: "checkpoint", Needs: "root, criu, and a runtime and kernel that go with it; podman says: " + shortened(p.criuWhy.Error()), Err: err,
 		}

@@ -21,7 +21,7 @@ type matrixOptions struct {
 	mounts, events string
 	jobs, repeat   int
 	timeout        time.Duration
-	against        string
+	from, against  string
 	output         output[*matrix.Table, matrix.Options]
 	verbose        bool
 	list           bool
@@ -37,7 +37,7 @@ func newMatrix(env *Env) *cobra.Command {
 			"containers, volumes and images are not touched. The whole table is some 1400 runs; --mounts\n" +
 			"and --events pick rows and columns, by name or with * and ?.",
 		Example: "  lab matrix --mounts none,'vol-*' --events 'stop*,rm*'\n  lab matrix -o poster.html               # to print: A4, landscape\n" +
-			"  lab matrix -o here.json\n  lab matrix --against there.json         # marks the cells that differ\n  lab matrix --list                       # the names",
+			"  lab matrix -o here.json\n  lab matrix --from here.json --against there.json -o poster.html   # marks the cells that differ\n  lab matrix --list                       # the names",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runMatrix(cmd.Context(), env, opts) },
 	}
@@ -47,6 +47,7 @@ func newMatrix(env *Env) *cobra.Command {
 	cmd.Flags().IntVar(&opts.jobs, "jobs", min(2*runtime.NumCPU(), 8), "cells run side by side")
 	cmd.Flags().IntVar(&opts.repeat, "repeat", 1, "runs of each cell: one whose runs differ varies")
 	cmd.Flags().DurationVar(&opts.timeout, "timeout", 2*time.Minute, "longest time for one run")
+	cmd.Flags().StringVar(&opts.from, "from", "", "json of a matrix: show that one, and run nothing")
 	cmd.Flags().StringVar(&opts.against, "against", "", "json of another matrix: cells that differ from it are marked")
 	opts.output.add(cmd, matrix.Formats())
 	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "text: also what exactly each cell saw")
@@ -62,6 +63,9 @@ func runMatrix(ctx context.Context, env *Env, opts matrixOptions) error {
 	if opts.jobs < 1 || opts.repeat < 1 {
 		return usagef("lab matrix --jobs 1 --repeat 1", "--jobs %d, --repeat %d: one at least", opts.jobs, opts.repeat)
 	}
+	if opts.from != "" && opts.list {
+		return usagef("lab matrix --list", "--from or --list, not both")
+	}
 	mounts, err := matrix.SelectMounts(opts.mounts)
 	if err != nil {
 		return selectError(err, "mounts")
@@ -75,9 +79,12 @@ func runMatrix(ctx context.Context, env *Env, opts matrixOptions) error {
 	}
 	var other *matrix.Document
 	if opts.against != "" {
-		if other, err = readMatrix(opts.against); err != nil {
+		if other, err = readMatrix("--against", opts.against); err != nil {
 			return err
 		}
+	}
+	if opts.from != "" {
+		return showMatrix(env, opts, format, other)
 	}
 	s, err := openSession(ctx, env, opts.engineFlags)
 	if err != nil {
@@ -145,17 +152,36 @@ func listMatrix(env *Env, mounts []matrix.Kind, events []matrix.Event) error {
 	return err
 }
 
-func readMatrix(file string) (*matrix.Document, error) {
+func readMatrix(flag, file string) (*matrix.Document, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, usagef("lab matrix -o "+file+"   # on the other engine", "--against: %v", err)
+		return nil, usagef("lab matrix -o "+file+" writes one", "%s: %v", flag, err)
 	}
 	defer f.Close()
 	doc, err := matrix.Read(f)
 	if err != nil {
-		return nil, usagef("lab matrix -o other.json writes one", "--against %s: %v", file, err)
+		return nil, usagef("lab matrix -o other.json writes one", "%s %s: %v", flag, file, err)
 	}
 	return doc, nil
+}
+
+// showMatrix writes a matrix that was run before.
+func showMatrix(env *Env, opts matrixOptions, format matrix.Format, other *matrix.Document) error {
+	if format.Name == "json" {
+		return usagef("lab matrix --from "+opts.from+" -o poster.html", "--from %s is json as it is", opts.from)
+	}
+	doc, err := readMatrix("--from", opts.from)
+	if err != nil {
+		return err
+	}
+	table, err := doc.Table(opts.mounts, opts.events)
+	if err != nil {
+		return usagef("lab matrix --list", "--from %s: %v", opts.from, err)
+	}
+	if other != nil {
+		table.Compare(other)
+	}
+	return writeMatrix(env, opts, format, table)
 }
 
 // sweep runs the cells. With an error and a table, it was cut short.

@@ -46,7 +46,7 @@ func agreesWithTheTruth(t *testing.T, target enginetest.Target, mounts, events s
 	if out, err := labCommand(t, state, args...).CombinedOutput(); err != nil {
 		t.Errorf("lab matrix: %v\n%s", err, out)
 	}
-	doc, err := readMatrix(file)
+	doc, err := readMatrix("--from", file)
 	require.NoError(t, err)
 	truth := truthOf(t, doc.Engine.Version)
 	agree, skipped := 0, 0

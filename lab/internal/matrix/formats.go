@@ -146,13 +146,14 @@ func (t *Table) onWhat() string {
 }
 
 // special are the details worth telling under a table: why a cell is not
-// simply survived or lost. Cells of one mount with one reason stand together.
+// simply survived or lost. Events of one mount with one reason stand together,
+// and mounts with the same events and reason.
 func (t *Table) special() []string {
 	type reason struct {
 		mount, detail string
 		o             Outcome
 	}
-	var order []reason
+	var reasons []reason
 	events := map[reason][]string{}
 	for i := range t.Cells {
 		c := &t.Cells[i]
@@ -162,17 +163,33 @@ func (t *Table) special() []string {
 		}
 		r := reason{c.Mount, oneLine(c.Detail), c.Outcome}
 		if events[r] == nil {
-			order = append(order, r)
+			reasons = append(reasons, r)
 		}
 		events[r] = append(events[r], c.Event)
 	}
 	var lines []string
-	for _, r := range order {
+	mounts := map[string][]string{} // by the rest of the line
+	for _, r := range reasons {
 		what := strings.Join(events[r], "; ")
 		if len(events[r]) == len(t.Events) && len(events[r]) > 1 {
 			what = "every event"
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s: %s: %s", r.mount, what, r.o, r.detail))
+		line := fmt.Sprintf("%s: %s: %s", what, r.o, r.detail)
+		if mounts[line] == nil {
+			lines = append(lines, line)
+		}
+		mounts[line] = append(mounts[line], r.mount)
+	}
+	for i, line := range lines {
+		who := strings.Join(mounts[line], ", ")
+		if n := len(mounts[line]); n > manyMounts {
+			who = fmt.Sprintf("%d mount kinds", n)
+		}
+		lines[i] = who + ": " + line
 	}
 	return lines
 }
+
+// manyMounts are more than a line of the reasons names one by one; the table
+// above it shows which they are.
+const manyMounts = 6

@@ -122,3 +122,45 @@ func Read(r io.Reader) (*Document, error) {
 	}
 	return &doc, nil
 }
+
+// Table is the table that the document was written of, without its records,
+// with those of the mount kinds and events that mounts and events pick (see
+// SelectMounts).
+func (d *Document) Table(mounts, events string) (*Table, error) {
+	t := &Table{Tool: d.Tool, Started: d.Started, Took: d.Took, Engine: d.Engine}
+	var err error
+	if t.Mounts, err = pick("mount", mounts, kindsOf(d.Mounts), func(k Kind) string { return k.Name }); err != nil {
+		return nil, err
+	}
+	if t.Events, err = pick("event", events, eventsOf(d.Events), func(e Event) string { return e.Name }); err != nil {
+		return nil, err
+	}
+	cells := map[[2]string]Cell{}
+	for _, c := range d.Cells {
+		cells[[2]string{c.Mount, c.Event}] = Cell{Mount: c.Mount, Event: c.Event, Outcome: c.Outcome, Detail: c.Detail, Took: c.Took}
+	}
+	for _, k := range t.Mounts {
+		for _, e := range t.Events {
+			c, ok := cells[[2]string{k.Name, e.Name}]
+			if !ok {
+				return nil, fmt.Errorf("the cell %s × %s is not there: the file is cut off or was edited", k.Name, e.Name)
+			}
+			t.Cells = append(t.Cells, c)
+		}
+	}
+	return t, nil
+}
+
+func kindsOf(names []Named) (kinds []Kind) {
+	for _, n := range names {
+		kinds = append(kinds, Kind{Name: n.Name, Doc: n.Doc})
+	}
+	return kinds
+}
+
+func eventsOf(names []Named) (events []Event) {
+	for _, n := range names {
+		events = append(events, Event{Name: n.Name, Doc: n.Doc, Group: n.Group})
+	}
+	return events
+}
