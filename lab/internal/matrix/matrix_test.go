@@ -258,6 +258,58 @@ func TestJSONKeepsTheEvidence(t *testing.T) {
 	}
 }
 
+// A table that was written is shown as it was, and in part.
+func TestShownAgain(t *testing.T) {
+	tab := table(t)
+	doc, err := Read(strings.NewReader(written(t, Formats()[3], tab, Options{})))
+	require.NoError(t, err)
+	again, err := doc.Table("", "")
+	require.NoError(t, err)
+	again.Compared = tab.Compared
+	for i := range again.Cells {
+		again.Cells[i].Against = tab.Cells[i].Against
+	}
+	for _, f := range Formats() {
+		if f.Name != "json" {
+			require.Equal(t, written(t, f, tab, Options{Verbose: true}), written(t, f, again, Options{Verbose: true}), f.Name)
+		}
+	}
+	part, err := doc.Table(tab.Mounts[0].Name, tab.Events[0].Name)
+	require.NoError(t, err)
+	require.Len(t, part.Cells, 1)
+	require.Equal(t, tab.Cells[0].Outcome, part.Cells[0].Outcome)
+
+	doc.Cells = doc.Cells[1:]
+	_, err = doc.Table("", "")
+	require.ErrorContains(t, err, tab.Mounts[0].Name+" × "+tab.Events[0].Name+" is not there")
+}
+
+// Mounts with the same events and the same reason stand on one line.
+func TestReasonsAreFolded(t *testing.T) {
+	tab := &Table{Events: []Event{{Name: "checkpoint+restore"}, {Name: "restart"}}}
+	for i := range manyMounts + 2 {
+		k := Kind{Name: fmt.Sprint("kind-", i)}
+		tab.Mounts = append(tab.Mounts, k)
+		detail := "criu is not there"
+		if i < 2 {
+			detail = "the kernel is too old"
+		}
+		tab.Cells = append(tab.Cells,
+			Cell{Mount: k.Name, Event: "checkpoint+restore", Outcome: Skipped, Detail: detail},
+			Cell{Mount: k.Name, Event: "restart", Outcome: Survived})
+	}
+	require.Equal(t, []string{
+		"kind-0, kind-1: checkpoint+restore: skipped: the kernel is too old",
+		"kind-2, kind-3, kind-4, kind-5, kind-6, kind-7: checkpoint+restore: skipped: criu is not there",
+	}, tab.special())
+	for i := range tab.Cells {
+		if tab.Cells[i].Detail != "" {
+			tab.Cells[i].Detail = "criu is not there"
+		}
+	}
+	require.Equal(t, []string{"8 mount kinds: checkpoint+restore: skipped: criu is not there"}, tab.special())
+}
+
 // The poster is one page that needs nothing else, and its drawing is whole.
 func TestPoster(t *testing.T) {
 	tab := table(t)
