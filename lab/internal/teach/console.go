@@ -97,13 +97,24 @@ var markdown = strings.NewReplacer("**", "", "*", "", "`", "")
 func (c *Console) heading(text string) {
 	text = report.Line(text)
 	c.line("")
-	switch {
-	case c.Plain:
+	if c.Plain {
 		c.line(text)
-	case c.Unicode:
-		c.line(c.bold("── " + text + " " + strings.Repeat("─", max(2, c.Width-4-report.Columns(text)))))
-	default:
-		c.line("-- " + text + " " + strings.Repeat("-", max(2, c.Width-4-report.Columns(text))))
+		return
+	}
+	dash := "-"
+	if c.Unicode {
+		dash = "─"
+	}
+	lines := report.Wrap(text, c.Width-6)
+	for i, l := range lines {
+		lead, rule := strings.Repeat(dash, 2), ""
+		if i > 0 {
+			lead = "  "
+		}
+		if i == len(lines)-1 {
+			rule = " " + strings.Repeat(dash, max(2, c.Width-4-report.Columns(l)))
+		}
+		c.line(c.bold(lead + " " + l + rule))
 	}
 }
 
@@ -142,6 +153,13 @@ func (c *Console) command(line string) {
 		text, used = text+w, used+n
 	}
 	c.line(c.dim(text))
+}
+
+// comment stands among commands; every line of it is a comment to a shell.
+func (c *Console) comment(text string) {
+	for _, l := range report.Wrap(report.Line(text), c.Width-4) {
+		c.line("  # " + l)
+	}
 }
 
 // splitShell splits a line at its spaces, but not inside single quotes.

@@ -74,12 +74,18 @@ func (l Look) sign(it picture.Item) string {
 	return "?"
 }
 
-// Legend explains the marks, those of the picture and of the strip.
-func (l Look) Legend() string {
-	if l.Unicode {
-		return picture.Legend()
+// legend explains the marks, those of the picture and of the strip; no mark
+// stands apart from its meaning.
+func (l Look) legend() []string {
+	text := picture.Legend()
+	if !l.Unicode {
+		text = "* just written, and read back · ? nobody has looked since · + survived · x lost · ~ changed · ! refused"
 	}
-	return "* just written, and read back - ? nobody has looked since - + survived - x lost - ~ changed - ! refused"
+	tokens := strings.Split(text, " · ")
+	for i := range tokens[:len(tokens)-1] {
+		tokens[i] += ";"
+	}
+	return pack(tokens, l.Width-2)
 }
 
 func with(text string, items []string) string {

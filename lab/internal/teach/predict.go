@@ -218,9 +218,9 @@ func (t *Tutor) variant(s *scenarios.Scenario, plans []*experiment.Plan, name st
 	for _, st := range p.Steps {
 		switch {
 		case st.Verb == "write" && !same:
-			c.line("  # write " + report.Line(report.List(st.Items)))
+			c.comment("write " + report.List(st.Items))
 		case st.Verb == "read" && !same:
-			c.line("  # look " + report.Line(st.Label))
+			c.comment("look " + st.Label)
 		case st.Verb == "write", st.Verb == "read":
 		default:
 			for _, cmd := range st.Commands {

@@ -88,9 +88,9 @@ func (t *Tutor) reveal(ctx context.Context, s *scenarios.Scenario, plans []*expe
 func (t *Tutor) step(p *experiment.Plan, st experiment.PlannedStep) {
 	switch first := p.Variant.Name == p.Scenario.Variants[0].Name; {
 	case st.Verb == "write" && !first:
-		t.Console.line("  # write " + report.Line(report.List(st.Items)))
+		t.Console.comment("write " + report.List(st.Items))
 	case st.Verb == "read" && !first:
-		t.Console.line("  # look " + report.Line(st.Label))
+		t.Console.comment("look " + st.Label)
 	default:
 		for _, cmd := range st.Commands {
 			t.Console.command(cmd)
@@ -231,6 +231,7 @@ func (t *Tutor) explain(s *scenarios.Scenario, plans []*experiment.Plan, round *
 		c.line(c.bold(report.Line(p.Variant.Name)))
 		t.compared(of)
 		t.stepByStep(picture.Of(ran, s.Name, p.Variant.Name))
+		t.lookAgain(s, ran, of)
 		t.why(s, p, of, verdicts)
 	}
 	right, counted := 0, 0
@@ -263,7 +264,9 @@ func (t *Tutor) stepByStep(p *picture.Picture) {
 	}
 	if !t.legendSaid && !c.Plain {
 		t.legendSaid = true
-		c.para(2, c.Look.Legend())
+		for _, l := range c.Look.legend() {
+			c.line("  " + l)
+		}
 	}
 	c.line("")
 }
@@ -324,6 +327,24 @@ func (t *Tutor) compared(of []classroom.Answer) {
 				line = c.style("33", strings.TrimRight(line, " "))
 			}
 			c.line(line)
+		}
+	}
+}
+
+// lookAgain shows once more what was on the screen where a learner took it for
+// something else.
+func (t *Tutor) lookAgain(s *scenarios.Scenario, ran *experiment.Report, of []classroom.Answer) {
+	for _, a := range of {
+		seen, actual := a.Result.Seen, a.Result.Actual
+		if seen == "" || seen == scenarios.Unknown.String() || actual == scenarios.Unknown || seen == actual.String() {
+			continue
+		}
+		for i := range ran.Records {
+			if rec := &ran.Records[i]; rec.Variant == a.Variant {
+				it, _ := s.Item(a.Item)
+				written, found := evidence(rec, it, a.Checkpoint)
+				t.Console.para(2, fmt.Sprintf("%s: you saw “%s”, and it is “%s”. Look again. Written: %s. Found: %s.", a.Item, seen, actual, written, found))
+			}
 		}
 	}
 }
