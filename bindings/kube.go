@@ -17,7 +17,7 @@ import (
 // PlayKube implements engine.Engine.
 func (p *Podman) PlayKube(ctx context.Context, yaml []byte) error {
 	if len(p.limits) > 0 {
-		return p.needsLimits()
+		return p.needsLimits("kube play")
 	}
 	return p.makePod(ctx, func() (bool, error) {
 		opts := new(kube.PlayOptions).WithNetwork([]string{"none"})
@@ -35,15 +35,16 @@ func (p *Podman) PlayKube(ctx context.Context, yaml []byte) error {
 }
 
 // needsLimits: each container the lab creates is given limits this host
-// allows. Those of kube play are created by the service, from YAML that has no
-// words for them: a service the lab starts has them in a containers.conf of
-// its own, and one it found must have them in the system's.
-func (p *Podman) needsLimits() error {
+// allows. A pod's infra container, and those of kube play, are created by the
+// service, from what has no words for limits: a service the lab starts has them
+// in a containers.conf of its own, and one it found must have them in the
+// system's.
+func (p *Podman) needsLimits(what string) error {
 	var limits []string
 	for _, l := range p.limits {
 		limits = append(limits, fmt.Sprintf("%q", fmt.Sprintf("%s=%d:%d", l.name, l.value, l.value)))
 	}
-	return &engine.UnsupportedError{What: "kube play",
+	return &engine.UnsupportedError{What: what,
 		Needs: fmt.Sprintf("a podman service with ulimits this host allows: put default_ulimits = [%s] under [containers] in containers.conf and restart it, or end it: the lab starts one of its own", strings.Join(limits, ", ")),
 		Err:   errors.New(limitsNote()),
 	}

@@ -16,6 +16,9 @@ import (
 
 // CreatePod implements engine.Engine.
 func (p *Podman) CreatePod(ctx context.Context, spec engine.PodSpec) (string, error) {
+	if len(p.limits) > 0 {
+		return "", p.needsLimits("a pod")
+	}
 	s := types.PodSpec{PodSpecGen: *specgen.NewPodSpecGenerator()}
 	s.PodSpecGen.Name = spec.Name
 	s.PodSpecGen.Labels = spec.Labels

@@ -56,9 +56,10 @@ type Kube interface {
 	// of it may be there. UnsupportedError where containers of a service that
 	// is not the lab's need limits that YAML can't give them.
 	PlayKube(ctx context.Context, yaml []byte) error
-	// DownKube is `podman kube down` of the same documents; pods that are
-	// not there are none of its concern. With force the volumes of the pods'
-	// claims go too: UnsupportedError before Podman 4.4.
+	// DownKube is `podman kube down` of the same documents. A pod that is
+	// not there is a NotFoundError to one Podman and nothing to another. With
+	// force the volumes of the pods' claims go too: UnsupportedError before
+	// Podman 4.4.
 	DownKube(ctx context.Context, yaml []byte, force bool) error
 	// PauseImages are the images this Podman has made by itself for the
 	// containers that hold pods' namespaces, by reference: none, or one.

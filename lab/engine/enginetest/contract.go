@@ -55,6 +55,7 @@ func Contract(t *testing.T, eng engine.Engine, img engine.Image) {
 		"remove by itself": c.removeByItself,
 		"caller gives up":  c.callerGivesUp,
 		"pods":             c.pods,
+		"kubes":            c.kubes,
 		"secrets":          c.secrets,
 		"archives":         c.archives,
 	} {
@@ -554,6 +555,83 @@ func (c *contract) pods(t *testing.T) {
 	require.NoError(t, c.eng.RemovePod(ctx, name, true))
 	_, err = c.eng.Inspect(ctx, id)
 	requireNotFound(t, err, "container")
+}
+
+// kubes: what Kubernetes YAML describes is made, found by its labels, and taken
+// down; a claim's volume stays.
+func (c *contract) kubes(t *testing.T) {
+	ctx := t.Context()
+	pod, volume, empty := c.name(t, "pod"), c.name(t, "claim"), c.name(t, "empty")
+	claim := fmt.Appendf(nil, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %s, labels: {%s: %s}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+`, volume, label, c.run)
+	yaml := fmt.Appendf(nil, `
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {%s: %s}}
+spec:
+  containers:
+  - {name: app, image: %q, volumeMounts: [{name: claim, mountPath: /claim}, {name: %s, mountPath: /empty}]}
+  volumes:
+  - {name: claim, persistentVolumeClaim: {claimName: %s}}
+  - {name: %s, emptyDir: {}}
+`, pod, label, c.run, c.img.Ref, empty, volume, empty)
+	before, err := c.eng.PauseImages(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = c.eng.RemovePod(ctx, pod, true)
+		_ = c.eng.RemoveVolume(ctx, volume, true)
+		_ = c.eng.RemoveVolume(ctx, empty, true)
+		after, err := c.eng.PauseImages(ctx)
+		require.NoError(t, err)
+		for _, ref := range after {
+			if len(before) == 0 {
+				_ = c.eng.RemoveImage(ctx, ref, false) // another test may use it
+			}
+		}
+	})
+	require.Error(t, c.eng.PlayKube(ctx, []byte("kind: Nothing\n")))
+	require.NoError(t, c.eng.PlayKube(ctx, claim))
+	require.NoError(t, c.eng.PlayKube(ctx, yaml))
+	require.Error(t, c.eng.PlayKube(ctx, yaml), "the pod is there")
+
+	found, err := c.eng.Labelled(ctx, label)
+	require.NoError(t, err)
+	for _, want := range []engine.Object{{Kind: "pod", Name: pod}, {Kind: "container", Name: pod + "-app"}, {Kind: "volume", Name: volume}} {
+		require.True(t, slices.ContainsFunc(found, func(o engine.Object) bool {
+			return o.Kind == want.Kind && o.Name == want.Name && o.Label == c.run
+		}), want)
+	}
+	require.Equal(t, "running", c.state(t, pod+"-app").State)
+	refs, err := c.eng.PauseImages(ctx)
+	require.NoError(t, err)
+	for _, ref := range refs {
+		var used *engine.InUseError
+		require.ErrorAs(t, c.eng.RemoveImage(ctx, ref, false), &used)
+	}
+
+	require.NoError(t, c.eng.DownKube(ctx, yaml, false))
+	_, err = c.eng.Inspect(ctx, pod+"-app")
+	requireNotFound(t, err, "container")
+	_, err = c.eng.InspectVolume(ctx, empty)
+	requireNotFound(t, err, "volume")
+	_, err = c.eng.InspectVolume(ctx, volume)
+	require.NoError(t, err)
+
+	require.NoError(t, c.eng.PlayKube(ctx, yaml))
+	err = c.eng.DownKube(ctx, yaml, true)
+	var unsupported *engine.UnsupportedError
+	if errors.As(err, &unsupported) {
+		require.NoError(t, c.eng.DownKube(ctx, yaml, false))
+		return
+	}
+	require.NoError(t, err)
+	_, err = c.eng.InspectVolume(ctx, volume)
+	requireNotFound(t, err, "volume")
 }
 
 func (c *contract) secrets(t *testing.T) {

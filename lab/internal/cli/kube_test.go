@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,7 +66,12 @@ expect: {now: {note: survived}}
 		volume := name + "-my-data"
 		t.Cleanup(func() {
 			ctx := context.Background()
-			require.NoError(t, d.eng.DownKube(ctx, pods, false))
+			for _, pod := range docs[2:] {
+				var gone *engine.NotFoundError
+				if err := d.eng.DownKube(ctx, []byte(pod), false); !errors.As(err, &gone) {
+					require.NoError(t, err)
+				}
+			}
 			require.NoError(t, d.eng.RemoveVolume(ctx, volume, false))
 			if len(before) == 0 {
 				pause := []experiment.Made{{Kind: experiment.PauseImage}}
