@@ -10,6 +10,7 @@ import (
 
 	"persistencelab/bindings"
 	"persistencelab/lab/engine"
+	"persistencelab/lab/internal/experiment"
 	"persistencelab/scenarios"
 )
 
@@ -72,6 +73,7 @@ func finish(env *Env, ctx context.Context, err error) int {
 		foreign     *bindings.ForeignError
 		refused     *bindings.RefusedError
 		down        *engine.UnreachableError
+		store       *experiment.StoreError
 	)
 	code, hint := exitUnknown, ""
 	switch {
@@ -93,6 +95,8 @@ func finish(env *Env, ctx context.Context, err error) int {
 		strings.HasPrefix(err.Error(), "requires "), strings.HasPrefix(err.Error(), "if any flags in the group"):
 		// cobra has no types for these.
 		code, hint = exitUsage, "lab --help"
+	case errors.As(err, &store):
+		code, hint = exitUsage, "lab run "+store.Scenario+"   # on the lab's own stores"
 	case errors.As(err, &folder):
 		hint = "set LAB_STATE_DIR to a folder you may write to, with room in it"
 	case errors.As(err, &absent):

@@ -341,6 +341,30 @@ func TestStoreThatCannotBeHad(t *testing.T) {
 	}
 }
 
+// A store that was asked for and is not here is unknown; what is no store, or
+// one of another kind, is a mistake of whoever typed it.
+func TestStoreThatIsNotThere(t *testing.T) {
+	database := foreignStore{kind: "database"}.twoItems(t, "1KiB")
+	rep, exit, stderr := runServices(t, database, "--service", "store=localhost/not-here/postgres:1")
+	require.Equal(t, exitUnknown, exit, stderr)
+	for _, v := range rep.Results {
+		require.Equal(t, scenarios.Unknown, v.Outcome)
+		require.Contains(t, v.Detail, "podman pull localhost/not-here/postgres:1")
+	}
+	for store, words := range map[string]string{
+		"localhost/mysql:8":       "the lab knows how to run postgres, redis,",
+		"localhost/minio:1":       "it is a database, and minio is not one",
+		"http://a:secret@host":    "it is a database, and http:// is not one",
+		"redis://a:secret@ho%zzt": "the address is no URL",
+	} {
+		_, exit, stderr := runServices(t, database, "--service", "store="+store)
+		require.Equal(t, exitUsage, exit, store)
+		require.Contains(t, stderr, words)
+		require.NotContains(t, stderr, "secret")
+		require.Contains(t, stderr, "lab: hint: lab run two-items")
+	}
+}
+
 // A store that fills up refuses, or is lost sight of, in its own words. That
 // says nothing about what the scenario asks: exit 3. Nothing is left, neither
 // here nor there.

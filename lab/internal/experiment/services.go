@@ -32,6 +32,17 @@ type Stores struct {
 	Instead map[string]string
 }
 
+// StoreError: what is to stand behind a service can't.
+type StoreError struct {
+	Scenario, Service string
+	Err               error
+}
+
+func (e *StoreError) Error() string {
+	return fmt.Sprintf("scenario %s, service %s: %v", e.Scenario, e.Service, e.Err)
+}
+func (e *StoreError) Unwrap() error { return e.Err }
+
 // networkName is the container that holds the scenario's network.
 const networkName = "_network" // no container of a scenario can be called so
 
@@ -47,6 +58,7 @@ type backing struct {
 	env     map[string]string
 	url     string // as the containers reach it, with user and password
 	foreign bool   // it is somebody's, reached by address
+	asked   bool   // for this run: it is not the scenario that names it
 }
 
 // storeKind is how a store people run is run: one row for each.
@@ -109,7 +121,7 @@ func (p *Plan) services(o PlanOptions) error {
 	for _, svc := range p.Scenario.Services {
 		b, err := p.backing(svc, o)
 		if err != nil {
-			return fmt.Errorf("scenario %s, service %s: %w", p.Scenario.Name, svc.Name, err)
+			return &StoreError{Scenario: p.Scenario.Name, Service: svc.Name, Err: err}
 		}
 		p.backings[svc.Name] = b
 		if b.foreign {
@@ -125,6 +137,7 @@ func (p *Plan) services(o PlanOptions) error {
 func (p *Plan) backing(svc scenarios.Service, o PlanOptions) (*backing, error) {
 	b := &backing{service: svc}
 	instead := o.Stores.Instead[svc.Name]
+	b.asked = instead != ""
 	if strings.Contains(instead, "://") {
 		u, err := url.Parse(instead)
 		if err != nil {
@@ -295,7 +308,10 @@ func (r *runner) mustHaveImage(ctx context.Context, b *backing) error {
 	}
 	_, err := r.eng.ImageID(ctx, b.image.Ref)
 	var missing *engine.NotFoundError
-	if errors.As(err, &missing) {
+	switch {
+	case errors.As(err, &missing) && b.asked:
+		return &fault{fmt.Errorf("service %s: the image is not here: podman pull %s", b.service.Name, b.image.Ref)}
+	case errors.As(err, &missing):
 		return &engine.UnsupportedError{What: "service " + b.service.Name, Needs: "its image: podman pull " + b.image.Ref, Err: err}
 	}
 	return err

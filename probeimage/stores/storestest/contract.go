@@ -21,7 +21,7 @@ func Contract(t *testing.T, address string) {
 	ctx := t.Context()
 	s, err := stores.Open(address)
 	require.NoError(t, err)
-	defer s.Close()
+	t.Cleanup(s.Close)
 	require.NoError(t, s.Ping(ctx))
 	const collection, big = "lab-contract", 3 << 20
 	t.Cleanup(func() { require.NoError(t, s.Drop(context.Background(), collection)) })
