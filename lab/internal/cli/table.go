@@ -159,6 +159,7 @@ func writeTable(env *Env, opts tableOptions, format classroom.Format, write clas
 // watchTable writes the table again whenever the files have changed, until it
 // is interrupted.
 func watchTable(ctx context.Context, env *Env, opts tableOptions, format classroom.Format, write classroom.Options, reader *classroom.Reader, paths []string) error {
+	env.ending("the table stays as it was written last")
 	shown := reader.State()
 	for {
 		select {

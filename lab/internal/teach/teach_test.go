@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"persistencelab/lab/engine"
+	"persistencelab/lab/internal/browsertest"
 	"persistencelab/lab/internal/classroom"
 	"persistencelab/lab/internal/experiment"
 	"persistencelab/lab/internal/picture"
@@ -152,6 +153,28 @@ func TestHandouts(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(want), b.String(), "go test ./lab/internal/teach -update writes it anew")
 		}
+	}
+}
+
+// On paper and on a phone, and for a screen reader.
+func TestHandoutsInTheBrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	s := many(t)
+	for answers, lesson := range map[bool]string{false: "A lesson", true: ""} {
+		var page bytes.Buffer
+		h := Handout{Answers: answers, Parts: []Worksheet{{Lesson: lesson, Text: "Read this.", Scenario: s, Plans: plansFor(t, s)}}}
+		require.NoError(t, h.HTML(&page))
+		file := filepath.Join(t.TempDir(), "sheet.html")
+		require.NoError(t, os.WriteFile(file, page.Bytes(), 0o644))
+		p := b.Page(t)
+		p.Size(390, 844)
+		p.Open("file://" + file)
+		p.Look(t)
+		wide := 0
+		p.Eval(`document.documentElement.scrollWidth`, &wide)
+		require.LessOrEqual(t, wide, 390)
+		require.Empty(t, p.Problems())
+		p.PDF(fmt.Sprintf("handout-%v", answers))
 	}
 }
 
