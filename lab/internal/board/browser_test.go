@@ -212,6 +212,7 @@ func TestAClassInTheBrowser(t *testing.T) {
 	teacher.Picture("board-projector-told-dark")
 	teacher.Media("")
 	teacher.Picture("board-projector-told")
+	teacher.PDF("board-print")
 	ada.Wait(`document.querySelector(".happened")`)
 	ada.Picture("board-phone-told")
 
