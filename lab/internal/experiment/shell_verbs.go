@@ -142,7 +142,7 @@ func (w *shellWriter) kubePlay(st PlannedStep) []string {
 	lines := w.before()
 	if w.kube == nil {
 		w.kube = map[string]bool{}
-		lines = append(lines, w.kubeConf()...)
+		lines = append(append(lines, "mkdir -p "+quote(path.Dir(w.kubeConfFile()))), w.kubeConf()...)
 	}
 	for _, claim := range w.plan.claims(st.Pod) {
 		lines = append(lines, w.document(claim, w.plan.kubeClaim(claim))...)
@@ -153,14 +153,23 @@ func (w *shellWriter) kubePlay(st PlannedStep) []string {
 	return append(lines, w.kubeLine(noNetwork+quote(w.plan.kubeFile(pod.Name))))
 }
 
-// document are the lines that write a file, the first time.
+// document is the line that writes a file, the first time.
 func (w *shellWriter) document(name string, yaml []byte) []string {
 	if w.kube[name] {
 		return nil
 	}
 	w.kube[name] = true
 	file := w.plan.kubeFile(name)
-	return []string{"mkdir -p " + quote(path.Dir(file)), fmt.Sprintf("cat >%s <<'END'\n%sEND", quote(file), yaml)}
+	return []string{fmt.Sprintf("printf '%%s\\n' %s >%s", quoteLines(string(yaml)), quote(file))}
+}
+
+// quoteLines makes each line of text one word of a shell.
+func quoteLines(text string) string {
+	var words []string
+	for line := range strings.Lines(text) {
+		words = append(words, quote(strings.TrimSuffix(line, "\n")))
+	}
+	return strings.Join(words, " ")
 }
 
 func (w *shellWriter) kubeLine(rest string) string {
@@ -181,10 +190,7 @@ func (w *shellWriter) kubeConf() []string {
 	if len(w.shell.Limits) == 0 {
 		return nil
 	}
-	return []string{
-		"mkdir -p " + quote(path.Dir(w.kubeConfFile())),
-		fmt.Sprintf("printf '[containers]\\ndefault_ulimits = [\"%s\"]\\n' >%s", strings.Join(w.shell.Limits, `", "`), quote(w.kubeConfFile())),
-	}
+	return []string{fmt.Sprintf("printf '[containers]\\ndefault_ulimits = [\"%s\"]\\n' >%s", strings.Join(w.shell.Limits, `", "`), quote(w.kubeConfFile()))}
 }
 
 // podman is one line: the verb as it stands, then words to be quoted.
@@ -245,10 +251,6 @@ func (w *shellWriter) build(ref string, extra *scenarios.Image) []string {
 	if extra.User != "" {
 		file = append(file, "USER "+extra.User)
 	}
-	var quoted []string
-	for _, line := range file {
-		quoted = append(quoted, quote(line))
-	}
-	lines = append(lines, fmt.Sprintf("printf '%%s\\n' %s >%s", strings.Join(quoted, " "), quote(dir+"/Containerfile")))
+	lines = append(lines, fmt.Sprintf("printf '%%s\\n' %s >%s", quoteLines(strings.Join(file, "\n")), quote(dir+"/Containerfile")))
 	return append(lines, w.podman("build -t", ref, dir)...)
 }
