@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -340,6 +342,93 @@ func TestALessonInPlainWords(t *testing.T) {
 			t.Fatalf("%q is no plain text: %s", r, text)
 		}
 	}
+}
+
+// Nobody predicts what can't be seen here: it is passed over with the reason,
+// and the lesson goes on.
+func TestALessonThatLacksSomething(t *testing.T) {
+	engine := testEngine(t)
+	state := testState(t)
+	file := filepath.Join(t.TempDir(), "answers.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("version: 1\nanswers:\n  external-database: {predict: lost}\n  stop-and-start: {predict: lost}\n"), 0o644))
+	for scenario, want := range map[string]string{
+		"external-database": "Not here: a store needs its programs, which ./scripts/stores builds.",
+		"stop-and-start":    "You predicted",
+	} {
+		cmd := labCommand(t, state, append([]string{"learn", scenario, "--answers", file}, engine...)...)
+		cmd.Env = append(cmd.Env, "LAB_STORES="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Contains(t, string(out), want)
+		require.Equal(t, scenario == "stop-and-start", strings.Contains(string(out), "Predict, "), string(out))
+	}
+	var progress struct{ Skipped []string }
+	b, err := os.ReadFile(filepath.Join(state, "learn/progress.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &progress))
+	require.Equal(t, []string{"external-database"}, progress.Skipped)
+}
+
+// The whole catalogue in one sitting, in the study guide's order: each scenario
+// is finished, or passed over with the reason. Behind LAB_TEST_LONG.
+func TestTheWholeCatalogueInOneSitting(t *testing.T) {
+	if os.Getenv("LAB_TEST_LONG") == "" {
+		t.Skip("takes minutes, with virtual machines half an hour: LAB_TEST_LONG=1")
+	}
+	engine := testEngine(t)
+	state := testState(t)
+	var b strings.Builder
+	b.WriteString("version: 1\nanswers:\n")
+	var guide []string
+	for _, l := range scenarios.Lessons() {
+		for _, s := range scenarios.Catalogue() {
+			if s.Lesson == l.Key {
+				guide = append(guide, s.Name)
+				fmt.Fprintf(&b, "  %s: {predict: lost, seen: as shown}\n", s.Name)
+			}
+		}
+	}
+	file := filepath.Join(t.TempDir(), "answers.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
+	out, err := labCommand(t, state, append([]string{"learn", "--all", "--answers", file}, engine...)...).CombinedOutput()
+	if err != nil {
+		for _, line := range strings.Split(string(out), "\n") { // the whole is ten thousand lines
+			for _, word := range []string{"ended early", "not counted", "could not be", "SURPRISED", "lab: "} {
+				if strings.Contains(line, word) {
+					t.Log(line)
+					break
+				}
+			}
+		}
+	}
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(out), "\n") {
+		if strings.HasPrefix(line, "──") {
+			require.LessOrEqual(t, report.Columns(line), 80, line)
+		}
+	}
+
+	files, err := filepath.Glob(filepath.Join(state, "learn/attempts/*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	a, err := classroom.ReadFile(files[0])
+	require.NoError(t, err)
+	var done []string
+	for _, r := range a.Rounds {
+		require.False(t, r.Finished.IsZero(), r.Scenario)
+		done = append(done, r.Scenario)
+	}
+	var order []string
+	for _, name := range guide {
+		if slices.Contains(done, name) {
+			order = append(order, name)
+			continue
+		}
+		require.Contains(t, string(out), "Skipped: lab learn "+name+" comes back to it.")
+	}
+	require.Equal(t, order, done, "in the study guide's order")
+	require.GreaterOrEqual(t, strings.Count(string(out), "\nNot here: "), len(guide)-len(done), "each says why")
+	t.Logf("%d of %d scenarios, the others were lacking something", len(done), len(guide))
 }
 
 func TestLearningNeedsATerminalOrAnswers(t *testing.T) {
