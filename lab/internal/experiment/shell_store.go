@@ -57,13 +57,15 @@ func (w *shellWriter) storeLines() []string {
 }
 
 // removeStore are the lines after which the folder can be removed: podman
-// leaves its overlay folder mounted on itself.
+// leaves its overlay folder mounted on itself, and the clean-up process of a
+// container that has just been removed may mount it once more.
 func (w *shellWriter) removeStore() []string {
 	if w.user == "" {
 		return nil
 	}
 	dir := w.storeFolder()
-	line := fmt.Sprintf("umount %s 2>/dev/null; rm -rf %s %s", quote(filepath.Join(dir, "overlay")), quote(dir), w.storeRun())
+	line := fmt.Sprintf("for i in 1 2 3 4 5; do umount -l %s 2>/dev/null; rm -rf %s %s && break; sleep 1; done",
+		quote(filepath.Join(dir, "overlay")), quote(dir), w.storeRun())
 	if w.shell.Rootless {
 		line = fmt.Sprintf("%s unshare sh -c %s", w.user, quote(line))
 	}
