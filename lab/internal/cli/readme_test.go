@@ -52,6 +52,25 @@ func TestReadmeShowsARealRun(t *testing.T) {
 	})
 }
 
+// TestReadmeShowsARealLesson: so is what it shows of a lesson.
+func TestReadmeShowsARealLesson(t *testing.T) {
+	b, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	_, shown, ok := strings.Cut(string(b), "## In class\n")
+	require.True(t, ok)
+	_, shown, ok = strings.Cut(shown, "```text\n")
+	require.True(t, ok)
+	shown, _, ok = strings.Cut(shown, "```")
+	require.True(t, ok)
+	enginetest.Each(t, func(t *testing.T, target enginetest.Target) {
+		cmd := newDesk(t, target).command("learn", "three-mounts", "--answers", answersFile(t, "three-mounts", "survived"))
+		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
+		res := finished(t, cmd)
+		require.Zero(t, res.code, res.stderr)
+		require.Contains(t, res.stdout, shown)
+	})
+}
+
 // TestReadmeChecksARealFile: so is what `lab check` says of a slip.
 func TestReadmeChecksARealFile(t *testing.T) {
 	b, err := os.ReadFile(readme)
