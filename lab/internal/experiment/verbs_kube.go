@@ -158,20 +158,26 @@ func (r *runner) kubePlay(ctx context.Context, st PlannedStep, sr *StepRecord) e
 	return nil
 }
 
-// joinPlayed opens a session in a container of kube play once it runs: a
-// restarted pod is said to be up a moment before its containers are (4.3).
+// joinPlayed opens a session in a container of kube play. It is asked again
+// until it answers: a restarted pod is said to be up a moment before its
+// containers are (4.3), and a container before its probe listens.
 // The price of asking by way of a second process is paid when the pod is
 // removed: Podman keeps its monitor in the pod's cgroup for minutes, and takes
 // seconds to be rid of that (most of them on cgroup v1).
 func (r *runner) joinPlayed(ctx context.Context, l *live) (s *session, err error) {
-	err = poll(ctx, "the start of the container", func() (bool, error) {
+	var last error
+	err = poll(ctx, "an answer of the probe", func() (bool, error) {
 		d, err := r.eng.Inspect(ctx, l.id)
-		return err == nil && d.State == "running", err
+		if err != nil || d.State != "running" {
+			return false, err
+		}
+		s, last = openRelay(ctx, r.eng, l.id)
+		return last == nil, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, last)
 	}
-	return openRelay(ctx, r.eng, l.id)
+	return s, nil
 }
 
 // kubeDown is `podman kube down`: the pod and its containers are gone, and
