@@ -22,7 +22,7 @@ import (
 // plan keeps the two about the same work. The lab finds Podman by itself here:
 // a service named by its address has no store of its own for the prunes.
 func catalogue(ctx context.Context, w io.Writer, tmp string, rounds int, jobs string) error {
-	names, script, err := lifecycles(ctx)
+	names, _, err := lifecycles(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,8 @@ func catalogue(ctx context.Context, w io.Writer, tmp string, rounds int, jobs st
 	byShell := &work{title: "the same lifecycles as a shell script", command: []string{"sh", file}}
 	for range rounds {
 		// Names and contents are used up by a run of the script.
-		if _, script, err = lifecycles(ctx); err != nil {
+		_, script, err := lifecycles(ctx)
+		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(file, script, 0o644); err != nil {
