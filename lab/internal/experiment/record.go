@@ -92,6 +92,7 @@ type Proof struct {
 	SameImage *bool     `json:"same_image,omitempty"`
 	Refused   string    `json:"refused,omitempty"` // the engine's words, where the event was refused
 	Made      string    `json:"made,omitempty"`    // the image, archive or volume that came of it
+	Again     int       `json:"again,omitempty"`   // how often a played pod had to be started once more; see keepUp
 }
 
 // Identity tells one container, and one life of it, from another.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"persistencelab/lab/engine"
 	"persistencelab/lab/internal/kube"
@@ -178,6 +179,35 @@ func (r *runner) joinPlayed(ctx context.Context, l *live) (s *session, err error
 		return nil, errors.Join(err, last)
 	}
 	return s, nil
+}
+
+// keepUp waits until a container of a pod that was started again stays up. A
+// pod of kube play stops when its last container has ended, and the process by
+// which Podman sees to that may come late: on 4.3.1 after `pod restart` has
+// started the next life of the container, and it stops the pod for the end of
+// the last one. Who meets that types `podman pod start`; so does the run, and
+// the proof says how often.
+func (r *runner) keepUp(ctx context.Context, l *live, pod string, proof *Proof) error {
+	const long = time.Second
+	var since time.Time
+	return poll(ctx, "a pod that stays up", func() (bool, error) {
+		d, err := r.eng.Inspect(ctx, l.id)
+		switch {
+		case err != nil:
+			return false, err
+		case d.State == "running":
+			if since.IsZero() {
+				since = time.Now()
+			}
+			return time.Since(since) >= long, nil
+		case d.State == "exited" && proof.Again < 10:
+			since = time.Time{}
+			proof.Again++
+			return false, r.eng.StartPod(ctx, pod)
+		}
+		since = time.Time{}
+		return false, nil
+	})
 }
 
 // kubeDown is `podman kube down`: the pod and its containers are gone, and

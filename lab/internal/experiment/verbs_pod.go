@@ -67,6 +67,11 @@ func (r *runner) podRevive(ctx context.Context, st PlannedStep, sr *StepRecord, 
 	for _, l := range r.membersOf(st.Pod) {
 		proof := Proof{On: l.on, Before: r.identity(l.on)}
 		l.leave()
+		if r.plan.Variant.Played(st.Pod) {
+			if err := r.keepUp(ctx, l, r.plan.name(st.Pod), &proof); err != nil {
+				return err
+			}
+		}
 		if err := r.revived(ctx, l, &proof); err != nil {
 			return err
 		}
