@@ -156,6 +156,10 @@ func (p *Podman) addMount(s *specgen.SpecGenerator, m engine.Mount) error {
 // Start implements engine.Engine.
 func (p *Podman) Start(ctx context.Context, nameOrID string) error {
 	err := p.fail(ctx, containers.Start(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+	if err != nil && strings.Contains(err.Error(), "netavark: No such file") {
+		// Only a clone has Podman's default network: it does not take over none.
+		return &engine.UnsupportedError{What: "a container on podman's default network", Needs: "the iptables or nft command, which netavark runs", Err: err}
+	}
 	if err != nil && p.host != nil && classify(err) != refusedOtherwise {
 		p.host.forget() // the host is not any more as it was learned: the next run looks again
 	}
