@@ -133,13 +133,33 @@ func removeTree(ctx context.Context, dir string) error {
 // killLeft ends the container monitors of this store that are still there:
 // the ones whose command line names its folder, which no other process's does.
 func killLeft(run string) {
+	endMonitors(func(args []string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, run+"/") })
+	})
+}
+
+// EndOrphans ends what goes on running in containers that Podman knows no more,
+// on this machine: those whose name begins with prefix. A service killed in the
+// middle of a restart leaves one. Its database still says that the container
+// has stopped, `podman rm` removes it, and the life that had just been started
+// goes on (seen on 4.3.1, rootless).
+func EndOrphans(prefix string) {
+	endMonitors(func(args []string) bool {
+		i := slices.Index(args, "-n") // conmon(8): the container's name
+		return i > 0 && i+1 < len(args) && strings.HasPrefix(args[i+1], prefix)
+	})
+}
+
+// endMonitors ends the container monitors with such a command line, and what
+// they look after.
+func endMonitors(match func(args []string) bool) {
 	for _, pid := range processes() {
 		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil {
 			continue
 		}
-		args := strings.Split(string(words), "\x00")
-		if filepath.Base(args[0]) != "conmon" || !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, run+"/") }) {
+		args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+		if filepath.Base(args[0]) != "conmon" || !match(args) {
 			continue
 		}
 		for _, child := range children(pid) {

@@ -192,6 +192,7 @@ func (d *deadRun) remove(ctx context.Context, eng engine.Engine) (removed, left 
 	if len(left) > 0 {
 		return removed, left
 	}
+	bindings.EndOrphans("lab-" + d.id + "-")
 	return removed, d.removeFolders()
 }
 
