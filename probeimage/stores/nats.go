@@ -105,9 +105,25 @@ func (s *natsStore) Put(ctx context.Context, collection, id string, value []byte
 	return natsWords(err)
 }
 
+// settled waits for a connection that the library is making anew, as after the
+// store was replaced: a read has nothing to lose by it.
+func (s *natsStore) settled(ctx context.Context) {
+	s.mu.Lock()
+	conn := s.conn
+	s.mu.Unlock()
+	for deadline := time.Now().Add(wait / 2); conn != nil && conn.IsReconnecting() && time.Now().Before(deadline); {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (s *natsStore) Get(ctx context.Context, collection, id string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	s.settled(ctx)
 	// Asked anew every time, so that a bucket that is gone is told from one
 	// that is empty.
 	s.forget(collection)
@@ -125,6 +141,7 @@ func (s *natsStore) Get(ctx context.Context, collection, id string) ([]byte, err
 func (s *natsStore) List(ctx context.Context, collection string) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*wait)
 	defer cancel()
+	s.settled(ctx)
 	s.forget(collection)
 	kv, err := s.bucket(ctx, collection, false)
 	if err != nil {
