@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -52,19 +50,10 @@ func signalAll(pids []int, s syscall.Signal) {
 // servicesAt are the processes that are `podman … system service … url`. The
 // url holds a run's id, so that they are that run's.
 func servicesAt(url string) []int {
-	entries, _ := os.ReadDir("/proc")
 	var pids []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil {
-			continue
-		}
-		args := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-		if filepath.Base(args[0]) == "podman" && args[len(args)-1] == url && slices.Contains(args, "service") {
+	for _, pid := range processes() {
+		args := commandLine(pid)
+		if len(args) > 0 && pid != os.Getpid() && filepath.Base(args[0]) == "podman" && args[len(args)-1] == url && slices.Contains(args, "service") {
 			pids = append(pids, pid)
 		}
 	}

@@ -154,12 +154,8 @@ func EndOrphans(prefix string) {
 // they look after.
 func endMonitors(match func(args []string) bool) {
 	for _, pid := range processes() {
-		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil {
-			continue
-		}
-		args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
-		if filepath.Base(args[0]) != "conmon" || !match(args) {
+		args := commandLine(pid)
+		if len(args) == 0 || filepath.Base(args[0]) != "conmon" || !match(args) {
 			continue
 		}
 		for _, child := range children(pid) {

@@ -50,6 +50,15 @@ func processes() []int {
 	return pids
 }
 
+// commandLine is a process's arguments; nil for one that is gone, or has none.
+func commandLine(pid int) []string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+}
+
 func children(pid int) []int {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	var pids []int

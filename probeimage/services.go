@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -194,6 +193,3 @@ func checkServiceItem(item wire.Item) *wire.Error {
 	}
 	return nil
 }
-
-// errNoDrivers: the plain probe is small, and carries no store's client.
-var errNoDrivers = errors.New("this probe carries no drivers for stores")

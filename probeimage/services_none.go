@@ -2,7 +2,14 @@
 
 package main
 
-import "persistencelab/probeimage/wire"
+import (
+	"errors"
+
+	"persistencelab/probeimage/wire"
+)
+
+// errNoDrivers: the plain probe is small, and carries no store's client.
+var errNoDrivers = errors.New("this probe carries no drivers for stores")
 
 func dialStore(string) (client, error) { return nil, errNoDrivers }
 

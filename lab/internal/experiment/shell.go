@@ -14,7 +14,7 @@ import (
 type shellWriter struct {
 	plan   *Plan
 	shell  Shell
-	user   string             // podman on the user's store, where shell.Podman is on one of the plan's own; see ownStore
+	user   string             // podman on the user's store, where shell.Podman is on one of the plan's own
 	made   bool               // the lines that come before the first run are written
 	pods   map[string]bool    // pods that are there now
 	extras []*scenarios.Image // what each container's image has on top of the probe
@@ -28,7 +28,7 @@ func newShellWriter(p *Plan, s Shell, extras []*scenarios.Image) *shellWriter {
 	}
 	w := &shellWriter{plan: p, shell: s, pods: map[string]bool{}, known: map[string]bool{}, extras: slices.Clone(extras)}
 	if s.Pasted && p.NeedsOwnStore() {
-		w.ownStore()
+		w.user, w.shell.Podman = w.shell.Podman, ownPodman
 	}
 	return w
 }

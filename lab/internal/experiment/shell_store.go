@@ -21,15 +21,9 @@ func (w *shellWriter) storeFolder() string { return filepath.Join(w.plan.Folder,
 // characters for its paths.
 func (w *shellWriter) storeRun() string { return "/tmp/" + w.plan.Prefix }
 
-// ownStore makes the lines to come use a store of the plan's own. A lock file
-// instead of shared memory keeps it apart from the user's store also there;
-// see bindings/store.go.
-func (w *shellWriter) ownStore() {
-	w.user = w.shell.Podman
-	w.shell.Podman = ownPodman
-}
-
-// storeLines make the store and bring the plan's images into it.
+// storeLines make the store and bring the plan's images into it. A lock file
+// instead of shared memory keeps it apart from the user's store also there; see
+// bindings/store.go.
 func (w *shellWriter) storeLines() []string {
 	if w.user == "" {
 		return nil
