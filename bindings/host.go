@@ -145,6 +145,19 @@ func (h *host) save() {
 // there is none, containers run in a machine with limits of its own.
 const limitsFile = "/proc/self/limits"
 
+// capabilities are this process's sets, as proc_pid_status(5) writes them;
+// none where there is no such file.
+func capabilities() []string {
+	status, _ := os.ReadFile("/proc/self/status")
+	var sets []string
+	for _, line := range strings.Split(string(status), "\n") {
+		if strings.HasPrefix(line, "Cap") {
+			sets = append(sets, line)
+		}
+	}
+	return sets
+}
+
 // forget makes the next connection learn anew.
 func (h *host) forget() {
 	if h.file != "" {
@@ -154,11 +167,12 @@ func (h *host) forget() {
 
 // hostFile is where what was learned of a service of the lab's own is kept.
 // Its name is made of everything that depends on: this boot, this user, this
-// process's limits, which the service and its containers inherit, the podman
-// binary, Podman's configuration files and the store.
+// process's limits and capabilities, which the service and its containers
+// inherit (raising a hard limit takes CAP_SYS_RESOURCE: setrlimit(2)), the
+// podman binary, Podman's configuration files and the store.
 func hostFile(binary string, opts Options) string {
 	limits, _ := os.ReadFile(limitsFile)
-	facts := []any{opts.UID, opts.Root != "", string(limits)}
+	facts := []any{opts.UID, opts.Root != "", string(limits), capabilities()}
 	return cacheFile(opts, append(facts, fileFacts(append(confFiles(), binary))...)...)
 }
 

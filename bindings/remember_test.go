@@ -37,7 +37,8 @@ func TestWhatWasLearnedBelongsToItsConfiguration(t *testing.T) {
 	remember()
 }
 
-// A shell with other limits starts services with other limits.
+// A shell with other limits or capabilities starts services with others: what
+// a container may be given is learned for each.
 func TestWhatWasLearnedBelongsToItsLimits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("containers have a machine's limits there, not this process's")
@@ -47,9 +48,9 @@ func TestWhatWasLearnedBelongsToItsLimits(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	under := func(limit string) string {
+	under := func(command string) string {
 		t.Helper()
-		cmd := exec.Command("sh", "-c", "ulimit -n "+limit+" && exec \"$0\" -test.run ^TestWhatWasLearnedBelongsToItsLimits$ -test.v", os.Args[0])
+		cmd := exec.Command("sh", "-c", command+" \"$0\" -test.run ^TestWhatWasLearnedBelongsToItsLimits$ -test.v", os.Args[0])
 		cmd.Env = append(os.Environ(), "LAB_TEST_PRINT_HOST_FILE="+dir)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
@@ -57,8 +58,12 @@ func TestWhatWasLearnedBelongsToItsLimits(t *testing.T) {
 		require.True(t, found, string(out))
 		return strings.Fields(file)[0]
 	}
-	require.Equal(t, under("300"), under("300"))
-	require.NotEqual(t, under("300"), under("301"))
+	few := under("ulimit -n 300; exec")
+	require.Equal(t, few, under("ulimit -n 300; exec"))
+	require.NotEqual(t, few, under("ulimit -n 301; exec"))
+	if _, err := exec.LookPath("setpriv"); err == nil && os.Getuid() == 0 {
+		require.NotEqual(t, few, under("ulimit -n 300; exec setpriv --bounding-set=-net_raw --inh-caps=-net_raw"))
+	}
 }
 
 // A host that turned out otherwise than it was learned is learned anew.
