@@ -33,8 +33,10 @@ func TestEndOrphans(t *testing.T) {
 	child := children(mine.Process.Pid)[0]
 	others := []*exec.Cmd{monitor("conmon", "lab-5eed0002-1-app"), monitor("conmon", "web"), monitor("podman", "lab-5eed0001-1-app")}
 
+	began := time.Now()
 	EndOrphans("lab-5eed0001-")
-	require.Error(t, mine.Wait())
+	_ = mine.Wait() // killed, or at its own end because its child was
+	require.Less(t, time.Since(began), 30*time.Second)
 	require.Eventually(t, func() bool {
 		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child)) // of a dead one that nobody waited for: nothing
 		return len(words) == 0

@@ -65,7 +65,8 @@ func (r *runner) cleanup(ctx context.Context) {
 // referred to, and says what went and what is left, each with its reason and
 // how to remove it by hand. What is not there counts as gone, once nothing has
 // come for patience: where a request to make it was never answered, the engine
-// may be at it yet. ledger, when not nil, is told of what went.
+// may be at it yet. A refusal that may pass is asked for again, removalTries in
+// all. ledger, when not nil, is told of what went.
 func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger, patience time.Duration) (removed, left []string) {
 	made = slices.Clone(made)
 	slices.SortStableFunc(made, func(a, b Made) int { return rank(a) - rank(b) })
@@ -77,7 +78,7 @@ func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger,
 			_ = ledger.Gone(m.Kind, m.Name)
 		}
 	}
-	for quiet := time.Now(); ; {
+	for quiet, tries := time.Now(), 1; ; {
 		last := time.Since(quiet) >= patience || ctx.Err() != nil
 		var pending []Made
 		errs := map[Made]error{}
@@ -99,10 +100,13 @@ func Remove(ctx context.Context, eng engine.Engine, made []Made, ledger *Ledger,
 		}
 		made = pending
 		if awaited && !last {
-			select {
-			case <-time.After(min(patience/4, 250*time.Millisecond)):
-			case <-ctx.Done():
-			}
+			_ = sleep(ctx, min(patience/4, 250*time.Millisecond))
+			continue
+		}
+		passing := func(m Made) bool { return mayPass(m, errs[m]) }
+		if tries < removalTries && ctx.Err() == nil && slices.ContainsFunc(pending, passing) {
+			tries++
+			_ = sleep(ctx, 200*time.Millisecond)
 			continue
 		}
 		for _, m := range pending {
@@ -122,6 +126,18 @@ func nothing(m Made, err error) bool {
 	var missing *engine.NotFoundError
 	var used *engine.InUseError
 	return errors.As(err, &missing) || m.Kind == PauseImage && errors.As(err, &used)
+}
+
+// removalTries: Podman refuses to remove what is between two states ("container
+// state improper: stopped", 4.3.1 under load, its process gone while it was being
+// killed), and has it right a moment later.
+const removalTries = 4
+
+// mayPass tells a refusal that may pass from one that says how things are.
+func mayPass(m Made, err error) bool {
+	var used *engine.InUseError
+	var down *engine.UnreachableError
+	return !nothing(m, err) && !errors.As(err, &used) && !errors.As(err, &down)
 }
 
 func removeOne(ctx context.Context, eng engine.Engine, m Made) error {

@@ -185,10 +185,7 @@ func (l *load) requests(ctx context.Context, in *instance) {
 				}
 			}
 		default:
-			select {
-			case <-ctx.Done():
-			case <-time.After(backOff):
-			}
+			_ = sleep(ctx, backOff)
 		}
 	}
 }

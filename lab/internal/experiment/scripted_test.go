@@ -462,6 +462,32 @@ func TestCleanupIsBounded(t *testing.T) {
 	require.Contains(t, left[0], "(by hand: podman rm -f -v a)")
 }
 
+// refusing is an engine that refuses to remove a container the first times.
+type refusing struct {
+	*scripted
+	times int
+}
+
+func (e *refusing) Remove(ctx context.Context, id string, o engine.RemoveOptions) error {
+	if e.times--; e.times >= 0 {
+		return errors.New("container state improper: stopped")
+	}
+	return e.scripted.Remove(ctx, id, o)
+}
+
+// TestRefusalsPass: what the engine will not remove just now is asked for again,
+// a few times.
+func TestRefusalsPass(t *testing.T) {
+	for times, want := range map[int]int{1: 0, removalTries - 1: 0, removalTries: 1} {
+		s := newScripted()
+		s.make("container", "a")
+		removed, left := Remove(t.Context(), &refusing{s, times}, []Made{{Kind: "container", Name: "a"}}, nil, 0)
+		require.Len(t, left, want, "refused %d times", times)
+		require.Len(t, removed, 1-want)
+		require.Len(t, s.left(), want)
+	}
+}
+
 func TestKeepRemovesNothing(t *testing.T) {
 	p, l := testPlan(t, everyMount, 0)
 	s := newScripted()
