@@ -123,9 +123,9 @@ func TestServiceLessons(t *testing.T) {
 // The store is killed again and again while writes come in: every one it has
 // acknowledged is there afterwards.
 func TestStoreKilledUnderLoad(t *testing.T) {
-	requests, kills := 300, 2
+	requests, kills, enough := 300, 2, 150
 	if os.Getenv("LAB_TEST_LONG") != "" {
-		requests, kills = 12_000, 20
+		requests, kills, enough = 12_000, 20, 10_000
 	}
 	rep, exit, stderr := runServices(t, scenarioFile(t, fmt.Sprintf(`
 version: 1
@@ -150,7 +150,7 @@ expect: {afterwards: {visits: survived}}
 	require.Len(t, load.Killed, kills)
 	acknowledged, err := wire.InRanges(load.Items[0].Acknowledged)
 	require.NoError(t, err)
-	require.Greater(t, len(acknowledged), requests*5/6, "%v", load.Errors)
+	require.GreaterOrEqual(t, len(acknowledged), enough, "%v", load.Errors)
 	require.NotZero(t, load.Failed, "no request met a kill: the test shows nothing")
 	t.Logf("%d requests, %d served, %d failed, %d kills: %s; %v", requests, load.Served, load.Failed, kills, rep.Results[0].Detail, load.Errors)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Steps that reach beyond what the plan made, as pasted lines: they get a store
@@ -52,7 +53,8 @@ func (w *shellWriter) storeLines() []string {
 
 // removeStore are the lines after which the folder can be removed: podman
 // leaves its overlay folder mounted on itself, and the clean-up process of a
-// container that has just been removed may mount it once more.
+// container that has just been removed, which has the store in its arguments,
+// may mount it once more.
 func (w *shellWriter) removeStore() []string {
 	if w.user == "" {
 		return nil
@@ -63,7 +65,12 @@ func (w *shellWriter) removeStore() []string {
 	if w.shell.Rootless {
 		line = fmt.Sprintf("%s unshare sh -c %s", w.user, quote(line))
 	}
-	return []string{ownPodman + " rm -f -v -a", line}
+	named := quote(strings.TrimSuffix(dir, "e") + "[e]") // or grep would find itself
+	return []string{
+		ownPodman + " rm -f -v -a",
+		fmt.Sprintf("for i in $(seq 50); do grep -qs %s /proc/[0-9]*/cmdline || break; sleep 0.2; done", named),
+		line,
+	}
 }
 
 // wide is a line that reaches everything in the store.
