@@ -1,6 +1,6 @@
 // Tally reads the output of `go test -json` and says what a person wants of
-// it: everything a failed test printed, every skip with its reason, and go
-// test's own closing line of each package, last. It exits 1 if anything
+// it: everything a failed test printed, every skip with its reason, the tests
+// that take long, and go test's own closing line of each package, last. It exits 1 if anything
 // failed, a package that did not build or died between two tests included.
 //
 //	go test -json ./... | tally -add counts
@@ -47,7 +47,11 @@ type counts struct{ passed, failed, skipped int }
 // event is a line of `go test -json`: go doc test2json, go help buildjson.
 type event struct {
 	Action, Package, ImportPath, Test, Output, FailedBuild string
+	Elapsed                                                float64 // seconds
 }
+
+// slow is from how many seconds on a test takes long.
+const slow = 10
 
 type key struct{ pkg, test string }
 
@@ -56,7 +60,7 @@ func tally(r io.Reader, w io.Writer) (counts, error) {
 	var c counts
 	said := map[key]*strings.Builder{} // what each test printed so far
 	failedIn := map[string]int{}       // failed tests of a package
-	var closing, skips strings.Builder
+	var closing, skips, long strings.Builder
 
 	say := func(k key, s string) {
 		if said[k] == nil {
@@ -84,6 +88,9 @@ func tally(r io.Reader, w io.Writer) (counts, error) {
 			} else {
 				events++
 				k := key{e.Package, e.Test}
+				if e.Elapsed >= slow && e.Test != "" && !strings.Contains(e.Test, "/") {
+					fmt.Fprintf(&long, "slow: %s: %.0f s\n", e.Test, e.Elapsed)
+				}
 				switch {
 				case e.Action == "output" && e.Test == "" && closes(e.Output, e.Package):
 					closing.WriteString(e.Output)
@@ -128,7 +135,7 @@ func tally(r io.Reader, w io.Writer) (counts, error) {
 	if events == 0 {
 		return c, errors.New("no test output at all")
 	}
-	fmt.Fprint(w, skips.String(), closing.String())
+	fmt.Fprint(w, skips.String(), long.String(), closing.String())
 	return c, nil
 }
 

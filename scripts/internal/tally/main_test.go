@@ -52,6 +52,17 @@ func TestNoOutputIsAnError(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestSlowTestsAreNamed(t *testing.T) {
+	var out bytes.Buffer
+	c, err := tally(strings.NewReader(`{"Action":"pass","Package":"x","Test":"TestLong","Elapsed":12.3}
+{"Action":"pass","Package":"x","Test":"TestLong/part","Elapsed":11}
+{"Action":"pass","Package":"x","Test":"TestShort","Elapsed":9.9}
+`), &out)
+	require.NoError(t, err)
+	require.Equal(t, counts{passed: 3}, c)
+	require.Equal(t, "slow: TestLong: 12 s\n", out.String())
+}
+
 func TestAddTo(t *testing.T) {
 	f := filepath.Join(t.TempDir(), "counts")
 	require.NoError(t, addTo(f, counts{1, 2, 3}))
