@@ -23,7 +23,7 @@ func TestVMHangs(t *testing.T) {
 		require.NoError(t, err)
 		cache = filepath.Join(dir, "persistencelab")
 	}
-	h, err := Find(ctx, Options{CacheDir: cache, Append: "panic=0 rdinit=/no-such-init root=none", BootTime: 15 * time.Second})
+	h, err := Find(ctx, Options{CacheDir: cache, Append: "panic=0 rdinit=/no-such-init root=none", BootTime: 10 * time.Second})
 	require.NoError(t, err)
 	require.NoError(t, h.Prepare(ctx, t.TempDir()))
 	m, err := h.NewMachine(ctx, Spec{Name: "hangs", Folder: t.TempDir()})
@@ -32,7 +32,7 @@ func TestVMHangs(t *testing.T) {
 	err = m.Start(ctx)
 	var boot *BootError
 	require.ErrorAs(t, err, &boot)
-	require.Equal(t, "the machine did not answer within 15s (at two tries)", boot.Reason)
+	require.Equal(t, "the machine did not answer within 10s (at two tries)", boot.Reason)
 	require.NotEmpty(t, boot.Console)
 	require.Contains(t, boot.Console[0], "Kernel panic - not syncing")
 	require.False(t, m.On())
