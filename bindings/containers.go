@@ -185,14 +185,25 @@ func (p *Podman) Kill(ctx context.Context, nameOrID, signal string) error {
 }
 
 // Pause implements engine.Engine. Rootless, the freezer is cgroup v2's
-// (podman-pause(1)).
+// (podman-pause(1)). On cgroup v1 runc gives up freezing a container once in a
+// while on a busy host, and leaves it running: asked again, it freezes it
+// (seen with runc 1.1.15).
 func (p *Podman) Pause(ctx context.Context, nameOrID string) error {
-	err := p.fail(ctx, containers.Pause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+	var err error
+	for range pauseTries {
+		err = p.fail(ctx, containers.Pause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "runc pause ") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	if err != nil && strings.Contains(err.Error(), "rootless containers with cgroup V1") {
 		return &engine.UnsupportedError{What: "pausing a rootless container", Needs: "a host with cgroups v2", Err: err}
 	}
 	return err
 }
+
+const pauseTries = 4
 
 // Unpause implements engine.Engine.
 func (p *Podman) Unpause(ctx context.Context, nameOrID string) error {
