@@ -74,7 +74,7 @@ func (j *judge) mounts() {
 		}
 	}
 	if _, told := h.Tmpfs["/dev/shm"]; !told && !j.mounted("/dev/shm") && len(j.f.Mounts["/dev/shm"].Files) > 0 {
-		j.goingMount(Finding{Where: "/dev/shm", Storage: Memory, Bytes: -1}, []string{"stop", "rm"}, "Shared memory (/dev/shm): gone with the container, and at a stop.")
+		j.goingMount(Finding{Where: "/dev/shm", Storage: Memory, Bytes: -1}, []string{"stop", "rm"}, "Shared memory (/dev/shm): gone with the container, at a stop, and sometimes at a restart.")
 	}
 }
 
