@@ -196,10 +196,12 @@ func TestVMIsKilled(t *testing.T) {
 	cmd, stdout, stderr := vmCommand(t, state, "run", "--format", "csv", "--timeout", "10m", shortestFile(t))
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
+	began := time.Now()
 	go func() { ended <- cmd.Wait() }()
 	for {
 		select {
 		case err := <-ended:
+			require.Less(t, time.Since(began), 30*time.Second, "it waited for a machine that was gone")
 			require.Equal(t, exitUnknown, exitCode(err), "%s%s", stdout, stderr)
 			require.Contains(t, stdout.String(), "shortest,plain,seen,at once,false,unknown,survived,unknown,")
 			require.Contains(t, stdout.String(), "qemu")

@@ -253,7 +253,7 @@ func (m *Machine) spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer theirPort.Close()
+	defer theirPort.Close() // where it comes to nothing
 	mon, theirMon, err := pair()
 	if err != nil {
 		return err
@@ -307,7 +307,11 @@ func (m *Machine) spawn(ctx context.Context) error {
 		}
 		close(r.ended)
 	}()
-	if err := <-started; err != nil {
+	err = <-started
+	for _, theirs := range cmd.ExtraFiles {
+		theirs.Close() // so that QEMU's end is the end of the channel
+	}
+	if err != nil {
 		r.pid = 0
 		return fmt.Errorf("start qemu: %w", err)
 	}
