@@ -186,11 +186,11 @@ func (p *Podman) Kill(ctx context.Context, nameOrID, signal string) error {
 
 // Pause implements engine.Engine. Rootless, the freezer is cgroup v2's
 // (podman-pause(1)). On cgroup v1 runc gives up freezing a container once in a
-// while on a busy host, and leaves it running: asked again, it freezes it
-// (seen with runc 1.1.15).
+// while on a busy host, and leaves it running: asked again, up to four times in
+// all, it freezes it (seen with runc 1.1.15).
 func (p *Podman) Pause(ctx context.Context, nameOrID string) error {
 	var err error
-	for range pauseTries {
+	for range 4 {
 		err = p.fail(ctx, containers.Pause(p.ctx(ctx), nameOrID, nil), "container", nameOrID)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "runc pause ") {
 			break
@@ -202,8 +202,6 @@ func (p *Podman) Pause(ctx context.Context, nameOrID string) error {
 	}
 	return err
 }
-
-const pauseTries = 4
 
 // Unpause implements engine.Engine.
 func (p *Podman) Unpause(ctx context.Context, nameOrID string) error {

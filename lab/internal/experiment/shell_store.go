@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Steps that reach beyond what the plan made, as pasted lines: they get a store
@@ -65,7 +64,8 @@ func (w *shellWriter) removeStore() []string {
 	if w.shell.Rootless {
 		line = fmt.Sprintf("%s unshare sh -c %s", w.user, quote(line))
 	}
-	named := quote(strings.TrimSuffix(dir, "e") + "[e]") // or grep would find itself
+	end := len(dir) - 1
+	named := quote(dir[:end] + "[" + dir[end:] + "]") // or grep would find itself
 	return []string{
 		ownPodman + " rm -f -v -a",
 		fmt.Sprintf("for i in $(seq 50); do grep -qs %s /proc/[0-9]*/cmdline || break; sleep 0.2; done", named),

@@ -253,7 +253,7 @@ func (m *Machine) spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer theirPort.Close() // where it comes to nothing
+	defer theirPort.Close()
 	mon, theirMon, err := pair()
 	if err != nil {
 		return err
@@ -309,7 +309,7 @@ func (m *Machine) spawn(ctx context.Context) error {
 	}()
 	err = <-started
 	for _, theirs := range cmd.ExtraFiles {
-		theirs.Close() // so that QEMU's end is the end of the channel
+		theirs.Close() // here and not later, so that QEMU's end ends the channel
 	}
 	if err != nil {
 		r.pid = 0

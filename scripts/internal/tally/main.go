@@ -1,7 +1,8 @@
 // Tally reads the output of `go test -json` and says what a person wants of
 // it: everything a failed test printed, every skip with its reason, the tests
-// that take long, and go test's own closing line of each package, last. It exits 1 if anything
-// failed, a package that did not build or died between two tests included.
+// that take long, and go test's own closing line of each package, last. It exits
+// 1 if anything failed, a package that did not build or died between two tests
+// included.
 //
 //	go test -json ./... | tally -add counts
 //
