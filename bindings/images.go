@@ -29,6 +29,7 @@ func (p *Podman) LoadImage(ctx context.Context, img engine.Image) error {
 	if err != nil {
 		return err
 	}
+	defer archive.Close()
 	p.images.Lock()
 	defer p.images.Unlock()
 	err = p.call(ctx, http.MethodPost, "/images/load", nil, archive, nil)

@@ -119,8 +119,8 @@ type Facts struct {
 
 // Image is an image the lab makes itself.
 type Image struct {
-	Ref     string                    // localhost/persistencelab/probe:<hash>
-	Archive func() (io.Reader, error) // docker-archive, called only when needed
+	Ref     string                        // localhost/persistencelab/probe:<hash>
+	Archive func() (io.ReadCloser, error) // docker-archive, called only when needed; the engine closes it
 }
 
 // ContainerSpec is a `podman create`. The fields carry Podman's meanings.

@@ -11,28 +11,17 @@ package image
 
 import (
 	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
-
-//go:embed all:bin
-var bin embed.FS
-
-//go:embed rootfs/etc/passwd
-var passwd []byte
 
 // Repository is where the lab's images are kept, in the tags Build makes.
 const Repository = "localhost/persistencelab/probe"
@@ -58,14 +47,15 @@ func Archs() []string { return []string{"amd64", "arm64"} }
 
 // Probe is the probe for an architecture, a static Linux binary.
 func Probe(arch string) ([]byte, error) {
-	packed, err := packedProbe(arch)
+	p, err := builtIn(arch)
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
+	r, err := p.open()
 	if err != nil {
-		return nil, fmt.Errorf("unpack the probe for linux/%s: %w", arch, err)
+		return nil, err
 	}
+	defer r.Close()
 	probe, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpack the probe for linux/%s: %w", arch, err)
@@ -73,66 +63,30 @@ func Probe(arch string) ([]byte, error) {
 	return probe, nil
 }
 
-func packedProbe(arch string) ([]byte, error) { return packedIn(bin, arch) }
-
-func packedIn(files fs.FS, arch string) ([]byte, error) {
-	if !slices.Contains(Archs(), arch) {
-		return nil, fmt.Errorf("there is no probe for linux/%s, only for %s", arch, strings.Join(Archs(), " and "))
-	}
-	packed, err := fs.ReadFile(files, "bin/probe-linux-"+arch+".gz")
-	if err != nil {
-		return nil, fmt.Errorf("this lab was built without its probe for linux/%s: build it with ./scripts/lab", arch)
-	}
-	return packed, nil
-}
-
 // Build gives the reference of spec's image, and a function that makes it as a
 // docker-archive (what `podman load` and the REST API's image load take). The
-// archive carries the reference as its tag.
-func Build(spec Spec) (ref string, archive func() (io.Reader, error), err error) {
+// archive carries the reference as its tag; it is made while it is read, and
+// whoever asked for it closes it.
+func Build(spec Spec) (ref string, archive func() (io.ReadCloser, error), err error) {
 	if err := spec.check(); err != nil {
 		return "", nil, err
 	}
-	ref = spec.Tag
-	if ref == "" {
-		probe, err := spec.programHash()
-		if err != nil {
+	if spec.program == nil {
+		if spec.program, err = builtIn(spec.Arch); err != nil {
 			return "", nil, err
 		}
+	}
+	ref = spec.Tag
+	if ref == "" {
 		text, err := json.Marshal(spec) // maps in the order of their keys
 		if err != nil {
 			return "", nil, err
 		}
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%s\n%s\n%s", format, probe, passwd, text)
-		ref = spec.repository() + ":" + hex.EncodeToString(sum.Sum(nil))[:12]
-	} else if _, err := spec.programHash(); err != nil {
-		return "", nil, err
+		fmt.Fprintf(sum, "%s\n%s\n%s\n%s", format, spec.program.hash, passwd, text)
+		ref = spec.program.repository() + ":" + hex.EncodeToString(sum.Sum(nil))[:12]
 	}
-	return ref, func() (io.Reader, error) { return spec.archive(ref) }, nil
-}
-
-// Hashing megabytes takes milliseconds, and every variant of a run asks.
-var probeHashes = map[string]func() (string, error){
-	"amd64": sync.OnceValues(func() (string, error) { return hashProbe("amd64") }),
-	"arm64": sync.OnceValues(func() (string, error) { return hashProbe("arm64") }),
-}
-
-func probeHash(arch string) (string, error) {
-	hash, ok := probeHashes[arch]
-	if !ok {
-		return hashProbe(arch)
-	}
-	return hash()
-}
-
-func hashProbe(arch string) (string, error) {
-	packed, err := packedProbe(arch)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(packed)
-	return hex.EncodeToString(sum[:]), nil
+	return ref, func() (io.ReadCloser, error) { return spec.archive(ref) }, nil
 }
 
 var (
@@ -210,15 +164,15 @@ type (
 // created is the time in every image: when it was made is no part of it.
 const created = "1970-01-01T00:00:00Z"
 
-func (s Spec) archive(ref string) (io.Reader, error) {
-	base, err := s.baseLayer()
+func (s Spec) archive(ref string) (io.ReadCloser, error) {
+	base, err := s.program.base()
 	if err != nil {
 		return nil, err
 	}
-	layers := [][]byte{base}
+	layers := []layer{base}
 	past := []history{{created, "the probe of Persistence Lab"}}
 	if len(s.Files) > 0 {
-		files, err := s.filesLayer()
+		files, err := measure(s.writeFiles)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +186,7 @@ func (s Spec) archive(ref string) (io.Reader, error) {
 		OS:           "linux",
 		Config: runConfig{
 			User:       s.User,
-			Entrypoint: []string{"/" + s.programName()},
+			Entrypoint: []string{"/" + s.program.name},
 			Labels:     s.Labels,
 			StopSignal: "SIGTERM",
 		},
@@ -248,18 +202,10 @@ func (s Spec) archive(ref string) (io.Reader, error) {
 		}
 		cfg.Config.Volumes[volume] = struct{}{}
 	}
-
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
 	list := manifest{RepoTags: []string{ref}}
-	for _, layer := range layers {
-		sum := sha256.Sum256(layer)
-		digest := hex.EncodeToString(sum[:])
-		cfg.RootFS.DiffIDs = append(cfg.RootFS.DiffIDs, "sha256:"+digest)
-		list.Layers = append(list.Layers, digest+".tar")
-		if err := addFile(w, digest+".tar", layer, 0o644); err != nil {
-			return nil, err
-		}
+	for _, l := range layers {
+		cfg.RootFS.DiffIDs = append(cfg.RootFS.DiffIDs, "sha256:"+l.digest)
+		list.Layers = append(list.Layers, l.digest+".tar")
 	}
 	text, err := json.Marshal(cfg)
 	if err != nil {
@@ -267,41 +213,54 @@ func (s Spec) archive(ref string) (io.Reader, error) {
 	}
 	sum := sha256.Sum256(text)
 	list.Config = hex.EncodeToString(sum[:]) + ".json"
-	if err := addFile(w, list.Config, text, 0o644); err != nil {
-		return nil, err
-	}
-	if text, err = json.Marshal([]manifest{list}); err != nil {
-		return nil, err
-	}
-	if err := addFile(w, "manifest.json", text, 0o644); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return &out, nil
-}
-
-func (s Spec) baseLayer() ([]byte, error) {
-	content, err := s.programContent()
+	index, err := json.Marshal([]manifest{list})
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	err = firstError(
-		addDir(w, "etc", 0o755),
-		addFile(w, "etc/passwd", passwd, 0o644),
-		addFile(w, s.programName(), content, 0o755),
-		addDir(w, "tmp", 0o1777),
-		w.Close(),
-	)
-	return out.Bytes(), err
+
+	r, out := io.Pipe()
+	go func() {
+		w := tar.NewWriter(out)
+		var err error
+		for _, l := range layers {
+			err = firstError(err, addHeader(w, l.digest+".tar", l.size, 0o644), l.write(w))
+		}
+		out.CloseWithError(firstError(
+			err,
+			addFile(w, list.Config, text, 0o644),
+			addFile(w, "manifest.json", index, 0o644),
+			w.Close(),
+		))
+	}()
+	return r, nil
 }
 
-func (s Spec) filesLayer() ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
+// layer is a tar in an image. It is written anew each time it is asked for:
+// several runs make their images at once, and a probe is megabytes.
+type layer struct {
+	size   int64
+	digest string // SHA-256, hexadecimal
+	write  func(io.Writer) error
+}
+
+func measure(write func(io.Writer) error) (layer, error) {
+	sum := sha256.New()
+	var size counter
+	if err := write(io.MultiWriter(sum, &size)); err != nil {
+		return layer{}, err
+	}
+	return layer{int64(size), hex.EncodeToString(sum.Sum(nil)), write}, nil
+}
+
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+func (s Spec) writeFiles(out io.Writer) error {
+	w := tar.NewWriter(out)
 	// A layer that names a folder of the one below sets its mode anew.
 	made := map[string]bool{"/": true, "/etc": true, "/tmp": true}
 	for _, name := range sortedKeys(s.Files) {
@@ -313,25 +272,26 @@ func (s Spec) filesLayer() ([]byte, error) {
 		slices.Reverse(missing)
 		for _, dir := range missing {
 			if err := addDir(w, dir[1:], 0o755); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if err := addFile(w, name[1:], []byte(s.Files[name]), 0o644); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return w.Close()
 }
 
 func addDir(w *tar.Writer, name string, mode int64) error {
 	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode})
 }
 
+func addHeader(w *tar.Writer, name string, size, mode int64) error {
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: size})
+}
+
 func addFile(w *tar.Writer, name string, content []byte, mode int64) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
+	if err := addHeader(w, name, int64(len(content)), mode); err != nil {
 		return err
 	}
 	_, err := w.Write(content)

@@ -41,7 +41,7 @@ func FindStores(folder, arch string) *Stores {
 }
 
 // BuildProbe is Build with the probe that has the clients of stores.
-func (s *Stores) BuildProbe(spec Spec) (ref string, archive func() (io.Reader, error), err error) {
+func (s *Stores) BuildProbe(spec Spec) (ref string, archive func() (io.ReadCloser, error), err error) {
 	if spec.program, err = s.probe(); err != nil {
 		return "", nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Stores) BuildProbe(spec Spec) (ref string, archive func() (io.Reader, e
 }
 
 // BuildStore is the image of the store: /store, and nothing else.
-func (s *Stores) BuildStore() (ref string, archive func() (io.Reader, error), err error) {
+func (s *Stores) BuildStore() (ref string, archive func() (io.ReadCloser, error), err error) {
 	p, err := s.store()
 	if err != nil {
 		return "", nil, err
@@ -57,16 +57,12 @@ func (s *Stores) BuildStore() (ref string, archive func() (io.Reader, error), er
 	return Build(Spec{Arch: s.arch, program: p})
 }
 
-// program is process 1 of an image, from a file.
-type program struct {
-	name, path, hash string
-}
-
 func (s *Stores) load(name string) (*program, error) {
-	p := &program{name: name, path: filepath.Join(s.folder, name+"-linux-"+s.arch)}
-	f, err := os.Open(p.path)
+	path := filepath.Join(s.folder, name+"-linux-"+s.arch)
+	open := func() (io.ReadCloser, error) { return os.Open(path) }
+	f, err := open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &MissingError{Path: p.path, Err: err}
+		return nil, &MissingError{Path: path, Err: err}
 	}
 	if err != nil {
 		return nil, err
@@ -76,37 +72,7 @@ func (s *Stores) load(name string) (*program, error) {
 	if _, err := io.Copy(sum, f); err != nil {
 		return nil, err
 	}
-	p.hash = hex.EncodeToString(sum.Sum(nil))
-	return p, nil
-}
-
-func (s Spec) programName() string {
-	if s.program != nil {
-		return s.program.name
-	}
-	return "probe"
-}
-
-func (s Spec) programHash() (string, error) {
-	if s.program != nil {
-		return s.program.hash, nil
-	}
-	return probeHash(s.Arch)
-}
-
-func (s Spec) programContent() ([]byte, error) {
-	if s.program != nil {
-		return os.ReadFile(s.program.path)
-	}
-	return Probe(s.Arch)
-}
-
-// repository: both probes are the probe, told apart by their tags.
-func (s Spec) repository() string {
-	if s.programName() == "store" {
-		return StoreRepository
-	}
-	return Repository
+	return newProgram(name, hex.EncodeToString(sum.Sum(nil)), open), nil
 }
 
 // StoreRepository is where the store's image is kept.

@@ -203,15 +203,15 @@ func (c *contract) image(t *testing.T) {
 	id, err := c.eng.ImageID(ctx, c.img.Ref)
 	require.NoError(t, err)
 	require.NotEmpty(t, id)
-	there := engine.Image{Ref: c.img.Ref, Archive: func() (io.Reader, error) {
+	there := engine.Image{Ref: c.img.Ref, Archive: func() (io.ReadCloser, error) {
 		return nil, errors.New("an image that is there is not made again")
 	}}
 	require.NoError(t, c.eng.EnsureImage(ctx, there))
 	_, err = c.eng.ImageID(ctx, "localhost/"+c.run+":none")
 	requireNotFound(t, err, "image")
 	requireNotFound(t, c.eng.RemoveImage(ctx, "localhost/"+c.run+":none", false), "image")
-	broken := engine.Image{Ref: "localhost/" + c.run + ":broken", Archive: func() (io.Reader, error) {
-		return strings.NewReader("this is no archive"), nil
+	broken := engine.Image{Ref: "localhost/" + c.run + ":broken", Archive: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("this is no archive")), nil
 	}}
 	require.Error(t, c.eng.EnsureImage(ctx, broken))
 	_, err = c.eng.ImageID(ctx, broken.Ref)

@@ -159,7 +159,7 @@ func (tg *target) build(shop []byte, args []string, health string) string {
 		require.NoError(t, err)
 	}
 	require.NoError(t, a.Close())
-	require.NoError(t, tg.EnsureImage(t.Context(), engine.Image{Ref: ref, Archive: func() (io.Reader, error) { return &archive, nil }}))
+	require.NoError(t, tg.EnsureImage(t.Context(), engine.Image{Ref: ref, Archive: func() (io.ReadCloser, error) { return io.NopCloser(&archive), nil }}))
 	t.Cleanup(func() { require.NoError(t, tg.RemoveImage(context.Background(), ref, true)) })
 	return ref
 }
