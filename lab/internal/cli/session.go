@@ -219,7 +219,7 @@ func imageSpec(extra *scenarios.Image) image.Spec {
 	if extra.Tag != "" {
 		// Another image than anybody's of the same content: removing one must
 		// not leave it under the other's name.
-		spec.Labels = map[string]string{"lab.image": extra.Tag}
+		spec.Labels = map[string]string{experiment.ImageLabel: extra.Tag}
 	}
 	return spec
 }

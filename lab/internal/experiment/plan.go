@@ -17,6 +17,10 @@ import (
 // id.
 const RunLabel = "lab.run"
 
+// ImageLabel is the label of an image that one run makes for itself; its value
+// is the name the image was made under.
+const ImageLabel = "lab.image"
+
 // Plan is one variant of a scenario resolved for one run: names, nonces, and
 // the podman line for each step. Making one does no I/O.
 type Plan struct {

@@ -12,14 +12,15 @@ import (
 // shellWriter writes a plan's steps as the podman lines a person would type.
 // Pasted into a shell, in order, they do what the run does.
 type shellWriter struct {
-	plan   *Plan
-	shell  Shell
-	user   string             // podman on the user's store, where shell.Podman is on one of the plan's own
-	made   bool               // the lines that come before the first run are written
-	pods   map[string]bool    // pods that are there now
-	extras []*scenarios.Image // what each container's image has on top of the probe
-	kube   map[string]bool    // documents that are written
-	known  map[string]bool    // containers whose volumes without a name are remembered
+	plan    *Plan
+	shell   Shell
+	user    string             // podman on the user's store, where shell.Podman is on one of the plan's own
+	made    bool               // the lines that come before the first run are written
+	pods    map[string]bool    // pods that are there now
+	extras  []*scenarios.Image // what each container's image has on top of the probe
+	kube    map[string]bool    // documents that are written
+	known   map[string]bool    // containers whose volumes without a name are remembered
+	orphans bool               // some of these outlive their containers
 }
 
 func newShellWriter(p *Plan, s Shell, extras []*scenarios.Image) *shellWriter {
@@ -112,6 +113,7 @@ func (w *shellWriter) run(st PlannedStep) []string {
 		args = []string{w.shell.Podman, "create", "-i"}
 	}
 	if st.Replace {
+		lines = w.remember(st)
 		args = append(args, "--replace")
 	}
 	args = append(args, "--name", quote(s.Name), "--label", RunLabel+"="+w.plan.RunID)
@@ -168,6 +170,7 @@ func (w *shellWriter) run(st PlannedStep) []string {
 	for _, word := range s.Command {
 		args = append(args, quote(word))
 	}
+	w.known[st.On] = false
 	return append(lines, strings.Join(args, " "))
 }
 
@@ -276,6 +279,9 @@ func (w *shellWriter) after() []string {
 	for _, v := range w.plan.volumes() {
 		add("volume rm -f %s", quote(w.plan.name(v.Name)))
 	}
+	if w.orphans {
+		lines = append(lines, fmt.Sprintf("for volume in $%s; do %s volume rm -f $volume; done", orphanedVolumes, w.shell.Podman))
+	}
 	for _, c := range w.plan.Variant.Containers {
 		for _, secret := range c.Secrets {
 			add("secret rm %s", quote(w.plan.name(secret)))
@@ -288,7 +294,10 @@ func (w *shellWriter) after() []string {
 	}
 	if w.plan.ownImages {
 		for _, c := range w.plan.Variant.Containers {
-			add("rmi -f %s", quote(w.plan.images[c.Name].Ref))
+			ref := w.plan.images[c.Name].Ref
+			add("rmi -f %s", quote(ref))
+			// What it was before a rebuild has no name any more.
+			add("image prune -f --filter label=%s=%s", ImageLabel, quote(ref))
 		}
 	}
 	lines = append(lines, w.removeStore()...)

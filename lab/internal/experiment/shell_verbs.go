@@ -217,18 +217,30 @@ func (w *shellWriter) variable(on string) string {
 	}, on)
 }
 
-// remember is the line that asks a container for its volumes, where a later
-// step removes them: once the container is gone nobody knows them any more.
+// remember are the lines that ask a container for its volumes before it goes
+// without them (`podman rm` and `run --replace` do not take them along): once
+// the container is gone nobody knows whose they are.
 func (w *shellWriter) remember(st PlannedStep) []string {
 	wanted := slices.ContainsFunc(w.plan.Variant.Steps, func(s scenarios.Step) bool {
 		return s.Verb == "volume rm" && s.Volume == "" && s.On == st.On
 	})
-	if !wanted || w.known[st.On] {
+	mounts := w.plan.mountsOf(w.plan.container(st.On), len(w.plan.Variant.Containers))
+	orphans := slices.ContainsFunc(mounts, func(m MountSummary) bool { return m.Kind == string(scenarios.Anonymous) })
+	if !wanted && !orphans || w.known[st.On] {
 		return nil
 	}
 	w.known[st.On] = true
-	return []string{fmt.Sprintf("%s=$(%s container inspect --format '{{range .Mounts}}{{.Name}} {{end}}' %s)", w.variable(st.On), w.shell.Podman, quote(st.name))}
+	lines := []string{fmt.Sprintf("%s=$(%s container inspect --format '{{range .Mounts}}{{.Name}} {{end}}' %s)", w.variable(st.On), w.shell.Podman, quote(st.name))}
+	if orphans {
+		w.orphans = true
+		lines = append(lines, fmt.Sprintf("%s=\"$%[1]s $%s\"", orphanedVolumes, w.variable(st.On)))
+	}
+	return lines
 }
+
+// orphanedVolumes is the shell's variable with the volumes without a name that
+// outlived their containers.
+const orphanedVolumes = "orphaned_volumes"
 
 // rebuild is a build from a Containerfile written on the spot.
 func (w *shellWriter) rebuild(st PlannedStep) []string { return w.build(st.image.Ref, st.extra) }
@@ -237,7 +249,7 @@ func (w *shellWriter) rebuild(st PlannedStep) []string { return w.build(st.image
 func (w *shellWriter) build(ref string, extra *scenarios.Image) []string {
 	dir := w.plan.archive("build")
 	lines := []string{"mkdir -p " + quote(dir)}
-	file := []string{"FROM " + w.plan.probe.Ref, "LABEL lab.image=" + ref}
+	file := []string{"FROM " + w.plan.probe.Ref, "LABEL " + ImageLabel + "=" + ref}
 	for _, name := range slices.Sorted(maps.Keys(extra.Files)) {
 		file = append(file, fmt.Sprintf("COPY .%s %s", name, name))
 		if sub := path.Dir(name); sub != "/" {
