@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/url"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -15,12 +17,38 @@ type s3Store struct{ c *minio.Client }
 
 func openS3(u *url.URL) (Store, error) {
 	secret, _ := u.User.Password()
+	transport, err := minio.DefaultTransport(u.Scheme == "https")
+	if err != nil {
+		return nil, err
+	}
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return lateError{c}, nil
+	}
 	c, err := minio.New(u.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(u.User.Username(), secret, ""), Secure: u.Scheme == "https",
 		Region: region(u), BucketLookup: minio.BucketLookupPath,
-		MaxRetries: 1,
+		MaxRetries: 1, Transport: transport,
 	})
 	return s3Store{c}, err
+}
+
+// lateError is a connection whose failed writes come back late. A store that
+// refuses an object before it has all of it answers and hangs up, some with the
+// rest unread: then the next write fails at once, and http.Transport would take
+// that for the outcome although the answer lies there.
+type lateError struct{ net.Conn }
+
+func (c lateError) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		time.Sleep(200 * time.Millisecond)
+	}
+	return n, err
 }
 
 // region is ?region=… of the address. Stores that are not Amazon's take any,

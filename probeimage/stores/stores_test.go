@@ -1,6 +1,7 @@
 package stores_test
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"os"
@@ -175,4 +176,44 @@ func resident(t *testing.T, pid int) (kib int) {
 	}
 	t.Fatal("no VmHWM")
 	return 0
+}
+
+// hastyStore answers every request with one code and hangs up, with the rest of
+// the request unread: the kernel then resets the connection.
+func hastyStore(t *testing.T, status, code, words string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	body := fmt.Sprintf("<Error><Code>%s</Code><Message>%s</Message></Error>", code, words)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r := bufio.NewReader(c)
+			for line := ""; line != "\r\n" && err == nil; {
+				line, err = r.ReadString('\n')
+			}
+			time.Sleep(5 * time.Millisecond) // until the client waits to write more
+			fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Type: application/xml\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, len(body), body)
+			c.Close()
+		}
+	}()
+	return "http://lab:pw@" + l.Addr().String()
+}
+
+// A store that refuses an object before it has all of it is heard.
+func TestRefusedHalfway(t *testing.T) {
+	address := hastyStore(t, "507 Insufficient Storage", "InsufficientStorage", "the disk is full")
+	store, err := stores.Open(address)
+	require.NoError(t, err)
+	defer store.Close()
+	value := make([]byte, 16<<20)
+	for range 20 {
+		err := store.Put(t.Context(), "some", "thing", value)
+		require.ErrorIs(t, err, stores.ErrFull)
+		require.ErrorContains(t, err, "the disk is full")
+	}
 }
