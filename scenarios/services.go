@@ -14,8 +14,10 @@ import (
 
 // Services: stores that live outside a scenario's disposable containers. A
 // file says what a scenario needs, a database or a bucket; which real engine
-// that is, the person at the command line may decide. No file can name an
-// address: that is for the command line alone.
+// that is, the person at the command line may decide. Where a store is that is
+// up somewhere, only that person says, on the command line or in a variable
+// that is there for nothing else: a file is handed around, and must neither
+// hold a password nor reach a machine its author chose.
 
 // ServiceKind says what a store keeps.
 type ServiceKind string
@@ -30,13 +32,16 @@ const (
 // target of a step that does not name it, and keeps its data in a volume of
 // its own.
 type Service struct {
-	Pos    Position
-	Name   string
-	Kind   ServiceKind
-	Image  string // an image of a store people run: postgres:17; "" for the lab's own
-	Volume string // the named volume it keeps its data in; "" for its writable layer
-	Limit  int    // bytes the lab's own database may keep; 0 for no limit
-	Number int    // from 0: its place among the scenario's services
+	Pos     Position
+	Name    string
+	Kind    ServiceKind
+	Image   string // an image of a store people run: postgres:17; "" for the lab's own
+	Address string // the environment variable with the URL of one that is up somewhere
+
+	addressKind ServiceKind // what is found there
+	Volume      string      // the named volume it keeps its data in; "" for its writable layer
+	Limit       int         // bytes the lab's own database may keep; 0 for no limit
+	Number      int         // from 0: its place among the scenario's services
 }
 
 // ServiceData is where a service's volume is mounted in it.
@@ -66,6 +71,7 @@ func (i Item) ServiceKind() ServiceKind {
 }
 
 var (
+	addressVar = rule{re: regexp.MustCompile(`^\$LAB_[A-Z0-9_]{1,60}$`), want: "an environment variable that begins with $LAB_ and holds the address", example: "$LAB_STORE"}
 	imageText  = rule{re: regexp.MustCompile(`^[a-z0-9](?:[a-z0-9._/-]|:[0-9a-zA-Z]){0,198}$`), want: "an image's name", example: "docker.io/library/postgres:17"}
 	tableText  = rule{re: regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`), want: "a name of small letters, digits and -", example: "notes", fix: slug}
 	objectText = rule{re: regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}/[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`), want: "bucket/key", example: "notes/monday.txt"}
@@ -88,9 +94,22 @@ func serviceFields() []field[Service] {
 	return []field[Service]{
 		must(wordField("kind", "what it keeps: database for rows and keys, bucket for objects", []string{string(Database), string(Bucket)}, func(s *Service, w string) { s.Kind = ServiceKind(w) })),
 		textField("image", "a store people run, by image: postgres, redis, valkey or minio; without: the lab's own", imageText, func(s *Service) *string { return &s.Image }),
+		addressField("dsn", Database, "a database that is up somewhere: the variable, like $LAB_STORE, that holds postgres://USER:PASSWORD@HOST/DB, redis://… or nats://…"),
+		addressField("endpoint", Bucket, "an S3 server that is up somewhere: the variable that holds https://KEY:SECRET@HOST"),
 		textField("volume", "the volume it keeps its data in; none for its writable layer; without: one of its own name", objName, func(s *Service) *string { return &s.Volume }),
 		sizeField("limit", "how much the lab's own database may keep, like 256KiB", 1, func(s *Service) *int { return &s.Limit }),
 	}
+}
+
+// addressField is the variable that says where a store of that kind is.
+func addressField(name string, kind ServiceKind, doc string) field[Service] {
+	return field[Service]{name: name, doc: doc, schema: addressVar.schema(), read: func(d *decoder, n *yaml.Node, s *Service) {
+		variable, ok := d.text(n, name, addressVar)
+		if !ok {
+			return
+		}
+		s.Address, s.addressKind = variable[1:], kind
+	}}
 }
 
 // maxServices bounds the stores of one scenario: each is a process.
@@ -113,6 +132,12 @@ func servicesField() field[draft] {
 					svc.Kind = ServiceKind(w)
 				} else {
 					readMap(d, e.value, "service "+strconv.Quote(name), serviceFields(), &svc)
+				}
+				switch {
+				case svc.Address != "" && svc.Image != "":
+					d.fault(e.key, "leave one of them out", "service %q has an address and an image", name)
+				case svc.Address != "" && svc.Kind != "" && svc.Kind != svc.addressKind:
+					d.fault(e.key, "write kind: "+string(svc.addressKind), "service %q is a %s, and its address is that of a %s", name, svc.Kind, svc.addressKind)
 				}
 				if svc.Volume == "none" {
 					svc.Volume = ""

@@ -97,6 +97,9 @@ func finish(env *Env, ctx context.Context, err error) int {
 		code, hint = exitUsage, "lab --help"
 	case errors.As(err, &store):
 		code, hint = exitUsage, "lab run "+store.Scenario+"   # on the lab's own stores"
+		if store.Variable != "" {
+			hint = "export " + store.Variable + "=" + experiment.AddressExample(store.Kind)
+		}
 	case errors.As(err, &folder):
 		hint = "set LAB_STATE_DIR to a folder you may write to, with room in it"
 	case errors.As(err, &absent):

@@ -35,7 +35,7 @@ func storesDir(env *Env) string {
 func serviceStores(env *Env, instead map[string]string) experiment.Stores {
 	found := image.FindStores(storesDir(env), runtime.GOARCH)
 	return experiment.Stores{
-		Instead: instead,
+		Instead: instead, Getenv: env.Getenv,
 		Probe: func(extra *scenarios.Image) (engine.Image, error) {
 			ref, archive, err := found.BuildProbe(imageSpec(extra))
 			return engine.Image{Ref: ref, Archive: archive}, err

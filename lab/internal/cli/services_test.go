@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -174,6 +175,8 @@ type foreignStore struct {
 	fullBytes int
 	ballast   bool
 	fullWords []string // any of them
+
+	declared string // in a scenario, where it is more than its kind
 }
 
 // foreignStores are the lab's own, and those whose images
@@ -307,7 +310,7 @@ services: {store: %s}
 data: %s
 steps: [run, write, rm, run, read: afterwards]
 expect: {afterwards: {first: survived, second: survived}}
-`, s.kind, data))
+`, cmp.Or(s.declared, s.kind), data))
 }
 
 // A store that can't be had is unknown, in its own words: exit 3, and nothing
@@ -365,6 +368,26 @@ func TestStoreThatIsNotThere(t *testing.T) {
 	}
 }
 
+// A store whose address nobody gave is left out, with what it needs; one that
+// is no address is a mistake of whoever gave it.
+func TestStoreByVariable(t *testing.T) {
+	s := foreignStore{kind: "database", declared: "{kind: database, dsn: $LAB_STORE}"}
+	cmd := labCommand(t, testState(t), append(append([]string{"run"}, testEngine(t)...), s.twoItems(t, "1KiB"))...)
+	cmd.Env = append(cmd.Env, "LAB_STORES="+testStores(t))
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.Regexp(t, `SKIPPED: service store needs its address: export\s+LAB_STORE=postgres://USER:PASSWORD@HOST/DB`, string(out))
+	for store, words := range map[string]string{
+		"sesame":        "LAB_STORE holds no address\nlab: hint: export LAB_STORE=postgres://USER:PASSWORD@HOST/DB\n",
+		"http://a:b@h/": "it is a database, and http:// is not one\n",
+	} {
+		t.Setenv("LAB_STORE", store)
+		_, exit, stderr := runServices(t, s.twoItems(t, "1KiB"))
+		require.Equal(t, exitUsage, exit, stderr)
+		require.Contains(t, stderr, words)
+	}
+}
+
 // A store that fills up refuses, or is lost sight of, in its own words. That
 // says nothing about what the scenario asks: exit 3. Nothing is left, neither
 // here nor there.
@@ -411,7 +434,11 @@ func TestStoreAtAnAddress(t *testing.T) {
 			store, err := drivers.Open(address)
 			require.NoError(t, err)
 			defer store.Close()
-			rep, exit, stderr := runServices(t, s.twoItems(t, "100KiB"), "--service", "store="+address)
+			// By the file, as every time a team runs it.
+			t.Setenv("LAB_STORE", address)
+			field := map[string]string{"database": "dsn", "bucket": "endpoint"}[s.kind]
+			s.declared = fmt.Sprintf("{kind: %s, %s: $LAB_STORE}", s.kind, field)
+			rep, exit, stderr := runServices(t, s.twoItems(t, "100KiB"))
 			require.Zero(t, exit, "%s\n%s", outcomes(rep), stderr)
 			dropped := 0
 			for _, what := range rep.Records[0].Cleanup.Removed {

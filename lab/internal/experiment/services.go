@@ -30,11 +30,14 @@ type Stores struct {
 	// Instead are the user's own stores by the name of the service: an image,
 	// or an address (a URL with user and password).
 	Instead map[string]string
+	Getenv  func(string) string // the user's environment
 }
 
 // StoreError: what is to stand behind a service can't.
 type StoreError struct {
 	Scenario, Service string
+	Kind              scenarios.ServiceKind
+	Variable          string // the scenario names it for the address; "" if it is the user who named a store
 	Err               error
 }
 
@@ -121,7 +124,11 @@ func (p *Plan) services(o PlanOptions) error {
 	for _, svc := range p.Scenario.Services {
 		b, err := p.backing(svc, o)
 		if err != nil {
-			return &StoreError{Scenario: p.Scenario.Name, Service: svc.Name, Err: err}
+			e := &StoreError{Scenario: p.Scenario.Name, Service: svc.Name, Kind: svc.Kind, Err: err}
+			if o.Stores.Instead[svc.Name] == "" {
+				e.Variable = svc.Address
+			}
+			return e
 		}
 		p.backings[svc.Name] = b
 		if b.foreign {
@@ -138,6 +145,16 @@ func (p *Plan) backing(svc scenarios.Service, o PlanOptions) (*backing, error) {
 	b := &backing{service: svc}
 	instead := o.Stores.Instead[svc.Name]
 	b.asked = instead != ""
+	if instead == "" && svc.Address != "" {
+		if instead = o.Stores.Getenv(svc.Address); instead == "" {
+			b.foreign = true
+			p.missing = &engine.UnsupportedError{What: "service " + svc.Name, Needs: "its address: export " + svc.Address + "=" + AddressExample(svc.Kind)}
+			return b, nil
+		}
+		if !strings.Contains(instead, "://") {
+			return nil, fmt.Errorf("%s holds no address", svc.Address)
+		}
+	}
 	if strings.Contains(instead, "://") {
 		u, err := url.Parse(instead)
 		if err != nil {
@@ -187,6 +204,14 @@ func (p *Plan) backing(svc scenarios.Service, o PlanOptions) (*backing, error) {
 	}
 	b.url = at(map[scenarios.ServiceKind]string{scenarios.Database: "nats", scenarios.Bucket: "http"}[svc.Kind], "lab")
 	return b, nil
+}
+
+// AddressExample is what the address of a store of that kind looks like.
+func AddressExample(kind scenarios.ServiceKind) string {
+	if kind == scenarios.Bucket {
+		return "https://KEY:SECRET@HOST"
+	}
+	return "postgres://USER:PASSWORD@HOST/DB"
 }
 
 // lacks notes that the programs for services are not there: the plan can be
