@@ -136,20 +136,30 @@ func (t *Table) drawCell(out io.Writer, c *Cell, x, y, w, h float64) {
 		title += fmt.Sprintf(" (%s: %s)", t.Compared, *c.Against)
 	}
 	fmt.Fprintf(out, `<g><title>%s</title><rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="%s" %s/>`, html.EscapeString(title), x, y, w, h, p.fill, edge)
-	drawMark(out, p, x, y, w, h)
 	if c.Differs() {
-		// A thick frame, and what the other said in its lower right corner.
-		fmt.Fprintf(out, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="none" stroke="#000" stroke-width="0.5"/>`, x+0.3, y+0.3, w-0.6, h-0.6)
-		fmt.Fprintf(out, `<text x="%.2f" y="%.2f" font-size="%.2f" text-anchor="end" fill="%s">%s</text>`, x+w-0.7, y+h-0.7, h*0.42, p.ink, html.EscapeString(otherLetter(*c.Against)))
+		drawDifference(out, c.Outcome, *c.Against, x, y, w, h)
+	} else {
+		drawMark(out, p, x, y, w, h)
 	}
 	fmt.Fprint(out, "</g>\n")
 }
 
-func otherLetter(o Outcome) string {
-	if l := paints[o].letter; l != "" {
-		return l
+// drawDifference draws, in a thick frame, the letter of an outcome and beside
+// it, black on white whatever the ground, that of the other engine's.
+func drawDifference(out io.Writer, here, there Outcome, x, y, w, h float64) {
+	size := min(h*0.72, w*0.42)
+	fmt.Fprintf(out, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="#fff"/>`, x+w*0.54, y, w*0.46, h)
+	for i, o := range []Outcome{here, there} {
+		letter, ink, weight := paints[o].letter, paints[here].ink, "bold"
+		if letter == "" {
+			letter = o.mark(false)
+		}
+		if i == 1 {
+			ink, weight = "#000", "normal"
+		}
+		fmt.Fprintf(out, `<text x="%.2f" y="%.2f" font-size="%.2f" font-weight="%s" text-anchor="middle" fill="%s">%s</text>`, x+w*(0.31+0.43*float64(i)), y+h/2+size*0.36, size, weight, ink, html.EscapeString(letter))
 	}
-	return o.mark(false)
+	fmt.Fprintf(out, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="none" stroke="#000" stroke-width="0.4"/>`, x+0.2, y+0.2, w-0.4, h-0.4)
 }
 
 // drawMark draws the letter and the shape side by side.
@@ -199,8 +209,8 @@ func (t *Table) drawLegend(out io.Writer, y, width float64) {
 	}
 	if t.Compared != "" {
 		entry(func(x, y float64) {
-			fmt.Fprintf(out, `<rect x="%.2f" y="%.2f" width="%.2f" height="2.6" fill="none" stroke="#000" stroke-width="0.5"/>`, x+0.3, y+0.2, box-0.6)
-		}, "differs from "+t.Compared+", which said the small letter")
+			drawDifference(out, Survived, Refused, x, y, box, 3)
+		}, "differs: the thin letter is what "+t.Compared+" said")
 	}
 	fmt.Fprintf(out, `<text x="0" y="%.2f" font-size="1.9" fill="#333">%s</text>`+"\n", y+4, html.EscapeString(strings.Join([]string{t.onWhat(), t.Summary(), t.Tool}, " · ")))
 }
