@@ -19,6 +19,10 @@ func openPostgres(address string) (Store, error) {
 	}
 	cfg.ConnConfig.ConnectTimeout = wait
 	cfg.MaxConns = 4
+	// A connection from before the database was killed still holds what it said
+	// in dying, and would give that for an answer. By itself the pool asks only
+	// those that were idle for a second.
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	return postgresStore{pool}, err
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"persistencelab/bindings"
@@ -434,6 +435,9 @@ func TestStoreAtAnAddress(t *testing.T) {
 			store, err := drivers.Open(address)
 			require.NoError(t, err)
 			defer store.Close()
+			if s.name == "postgres" {
+				requireFoundAgain(t, address, store)
+			}
 			// By the file, as every time a team runs it.
 			t.Setenv("LAB_STORE", address)
 			field := map[string]string{"database": "dsn", "bucket": "endpoint"}[s.kind]
@@ -451,6 +455,27 @@ func TestStoreAtAnAddress(t *testing.T) {
 			require.Equal(t, 1, dropped)
 		})
 	}
+}
+
+// requireFoundAgain: a connection that the database ended while nobody used it
+// is not what the next call gets.
+func requireFoundAgain(t *testing.T, address string, store drivers.Store) {
+	t.Helper()
+	ctx := t.Context()
+	admin, err := pgx.Connect(ctx, address)
+	require.NoError(t, err)
+	defer admin.Close(ctx)
+	for range 5 {
+		require.NoError(t, store.Put(ctx, "again", "note", []byte("kept")))
+		ended, err := admin.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+		require.NoError(t, err)
+		require.NotZero(t, ended.RowsAffected(), "no connection to end: the test shows nothing")
+		time.Sleep(50 * time.Millisecond) // its last words arrive
+		value, err := store.Get(ctx, "again", "note")
+		require.NoError(t, err)
+		require.Equal(t, "kept", string(value))
+	}
+	require.NoError(t, store.Drop(ctx, "again"))
 }
 
 // The lessons about stores come out the same on the stores people run.
