@@ -40,7 +40,9 @@ func command(args []string, out, errw io.Writer) int {
 	case "hello":
 		return sayHello(out, errw)
 	case string(wire.Ping):
-		return pingService(args[1:], out, errw)
+		return askService(wire.Ping, args[1:], out, errw)
+	case string(wire.Drop):
+		return askService(wire.Drop, args[1:], out, errw)
 	case "relay":
 		return relay(os.Stdin, out, errw)
 	case "host-report":
@@ -84,20 +86,29 @@ func command(args []string, out, errw io.Writer) int {
 	return code
 }
 
-// pingService tells by its exit code whether a service takes requests.
-func pingService(args []string, out, errw io.Writer) int {
-	if len(args) != 1 || !word(args[0]) {
-		return misuse(errw, errors.New("ping takes the name of one service"))
+// askService tells by its exit code whether a service takes requests, or
+// removes a collection from it.
+func askService(op wire.Op, args []string, out, errw io.Writer) int {
+	item := wire.Item{}
+	done := "takes requests"
+	switch {
+	case op == wire.Ping && len(args) == 1 && word(args[0]):
+		item.Service = args[0]
+	case op == wire.Drop && len(args) == 2 && word(args[0]) && word(args[1]):
+		item.Service, item.Path = args[0], args[1]
+		done = "no " + item.Path
+	default:
+		return misuse(errw, errors.New("it takes: ping SERVICE, or drop SERVICE COLLECTION"))
 	}
-	reply, err := call(wire.Request{Op: wire.Ping, Item: &wire.Item{Service: args[0]}})
+	reply, err := call(wire.Request{Op: op, Item: &item})
 	if err == nil && reply.Error != nil {
 		err = reply.Error
 	}
 	if err != nil {
-		fmt.Fprintf(out, "%s: %v\n", args[0], err)
+		fmt.Fprintf(out, "%s: %v\n", item.Service, err)
 		return exitUnknown
 	}
-	fmt.Fprintf(out, "%s: takes requests\n", args[0])
+	fmt.Fprintf(out, "%s: %s\n", item.Service, done)
 	return exitKnown
 }
 

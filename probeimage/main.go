@@ -57,6 +57,7 @@ and looks for them again, so that you can see what a container keeps.
   probe interrupt ITEM KIND PLACE NONCE POINT OF [--hold] [flags of write]
   probe healthy live | ready PLACE
   probe ping SERVICE
+  probe drop SERVICE COLLECTION
   probe hello
   probe host-report [PATH…]
   probe help

@@ -82,6 +82,7 @@ type Engine interface {
 	RemoveVolume(ctx context.Context, name string, force bool) error
 
 	Archives
+	Executor
 	Pods
 	Kube
 	Secrets

@@ -16,7 +16,7 @@ func newClean(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clean",
 		Short:   "Remove what the lab left, and only that",
-		Long:    "Remove what runs that ended early left behind: containers, volumes and folders that carry\nsuch a run's label and name. Runs still going on are not touched, nor is anything of yours.",
+		Long:    "Remove what runs that ended early left behind: containers, volumes and folders that carry\nsuch a run's label and name, and what it put into a store of yours. Runs still going on are\nnot touched, nor is anything of yours.",
 		Example: "  lab clean",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runClean(cmd.Context(), env, flags) },

@@ -177,7 +177,7 @@ func (d *deadRun) endService(ctx context.Context) error {
 // remove removes what the run left on eng: what its ledger lists and what
 // carries its label and its name. The folders go when all of it went.
 func (d *deadRun) remove(ctx context.Context, eng engine.Engine) (removed, left []string) {
-	made := slices.DeleteFunc(slices.Clone(d.made), func(m experiment.Made) bool { return !inEngine(m) })
+	made := slices.DeleteFunc(slices.Clone(d.made), func(m experiment.Made) bool { return !inEngine(m) || m.Kind == experiment.Collection })
 	found, err := eng.Labelled(ctx, experiment.RunLabel)
 	if err != nil {
 		return nil, []string{err.Error()}
@@ -188,12 +188,15 @@ func (d *deadRun) remove(ctx context.Context, eng engine.Engine) (removed, left 
 			made = append(made, m)
 		}
 	}
+	// A collection that can't be dropped is said once: with its container goes
+	// what is known of its store.
+	dropped, kept := experiment.DropCollections(ctx, eng, d.made)
 	removed, left = experiment.Remove(ctx, eng, made, nil, experiment.Patience)
-	if len(left) > 0 {
-		return removed, left
+	if len(left) == 0 {
+		bindings.EndOrphans("lab-" + d.id + "-")
+		left = d.removeFolders()
 	}
-	bindings.EndOrphans("lab-" + d.id + "-")
-	return removed, d.removeFolders()
+	return append(dropped, removed...), append(kept, left...)
 }
 
 // removeFolders removes the run's folders, when nothing else of it is left.

@@ -478,6 +478,55 @@ func requireFoundAgain(t *testing.T, address string, store drivers.Store) {
 	require.NoError(t, store.Drop(ctx, "again"))
 }
 
+// What a killed run put into a store that is somebody's is taken out by lab
+// clean: the store's address stands in no file, but in a container that is
+// still there, running or, as after the host's restart, not.
+func TestCleanReachesStores(t *testing.T) {
+	eng := engineItself(t)
+	for i, s := range foreignStores(t) {
+		t.Run(s.name, func(t *testing.T) {
+			address := s.run(t, eng, false)
+			store, err := drivers.Open(address)
+			require.NoError(t, err)
+			defer store.Close()
+			file := s.twoItems(t, "1KiB")
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte("write, rm,"), []byte("write, wait: 60s, rm,"), 1), 0o644))
+			state := testState(t)
+			env := []string{"LAB_STORES=" + testStores(t)}
+			run := labCommand(t, state, append(append([]string{"run"}, testEngine(t)...), "--service", "store="+address, file)...)
+			run.Env = append(run.Env, env...)
+			require.NoError(t, run.Start())
+			defer func() { _ = run.Process.Kill() }()
+			var id, collection string
+			require.Eventually(t, func() bool {
+				runs, err := os.ReadDir(filepath.Join(state, "runs"))
+				if err != nil || len(runs) == 0 {
+					return false
+				}
+				id = runs[0].Name()
+				collection = "lab-" + id + "-1-" + map[string]string{"database": "keys", "bucket": "some"}[s.kind]
+				all, err := store.List(t.Context(), collection)
+				return err == nil && len(all) == 2
+			}, 60*time.Second, 50*time.Millisecond)
+			require.NoError(t, run.Process.Kill())
+			_ = run.Wait()
+			if i%2 == 1 {
+				require.NoError(t, eng.Kill(t.Context(), "lab-"+id+"-1-_network", "KILL"))
+			}
+			out, err := labCommand(t, state, append([]string{"clean"}, testEngine(t)...)...).CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Contains(t, string(out), "removed "+collection+" in service store\n")
+			_, err = store.List(t.Context(), collection)
+			require.ErrorIs(t, err, drivers.ErrNotFound)
+			nothing, err := labCommand(t, state, append([]string{"clean"}, testEngine(t)...)...).CombinedOutput()
+			require.NoError(t, err)
+			require.Equal(t, "nothing to remove\n", string(nothing))
+		})
+	}
+}
+
 // The lessons about stores come out the same on the stores people run.
 func TestLessonsOnRealStores(t *testing.T) {
 	if os.Getenv("LAB_TEST_STORE_IMAGES") == "" {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"persistencelab/lab/engine"
@@ -26,7 +27,9 @@ const podPatience = 10 * time.Second
 func (r *runner) cleanup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	r.dropCollections(ctx)
+	if !r.env.Keep {
+		r.dropCollections(ctx)
+	}
 	for _, l := range r.live {
 		if r.env.Keep {
 			l.session.close()
@@ -165,6 +168,9 @@ func (m Made) ByHand() string {
 		return "podman rm -f -v " + m.Name
 	case PauseImage:
 		return "podman rmi $(podman images -q " + m.Name + ")"
+	case Collection:
+		c := madeCollection(m.Name)
+		return "podman exec " + c.container + " " + strings.Join(c.drop(), " ")
 	case "folder":
 		return "rm -rf " + quote(m.Name)
 	}

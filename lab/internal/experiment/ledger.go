@@ -13,7 +13,7 @@ import (
 
 // Made is one thing a run makes in the engine.
 type Made struct {
-	Kind string `json:"kind"` // container, volume, secret, pod, image, PauseImage
+	Kind string `json:"kind"` // container, volume, secret, pod, image, PauseImage, Collection
 	Name string `json:"name"`
 	Gone bool   `json:"gone,omitempty"` // it was removed, or never came to be
 }

@@ -260,6 +260,11 @@ func (w *shellWriter) after() []string {
 			lines = append(lines, line)
 		}
 	}
+	for _, svc := range w.plan.Scenario.Services {
+		for _, c := range w.plan.collections(svc.Name) {
+			add("exec %s %s", quote(c.container), strings.Join(c.drop(), " "))
+		}
+	}
 	for _, c := range w.plan.Variant.Containers {
 		add("rm -f -v --ignore %s", quote(w.plan.containerName(c.Name)))
 	}
