@@ -43,13 +43,13 @@ func (s postgresStore) Put(ctx context.Context, collection, id string, value []b
 	if sqlState(err) != undefinedTable {
 		return postgresWords(err)
 	}
-	_, err = s.pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+table(collection)+" (id text PRIMARY KEY, value bytea NOT NULL)")
-	// Two that make it at once: one may be told that it is there already, by
-	// a constraint of the catalogue.
-	if state := sqlState(err); err != nil && state != uniqueViolation && state != duplicateTable {
-		return postgresWords(err)
+	// Of those that make it at once, one is told that it is there already, in
+	// one of several ways: IF NOT EXISTS looks before it makes. What counts is
+	// whether it is there then.
+	_, made := s.pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+table(collection)+" (id text PRIMARY KEY, value bytea NOT NULL)")
+	if _, err = s.pool.Exec(ctx, put, id, value); made != nil && sqlState(err) == undefinedTable {
+		err = made
 	}
-	_, err = s.pool.Exec(ctx, put, id, value)
 	return postgresWords(err)
 }
 
@@ -89,14 +89,12 @@ func (s postgresStore) Close() { s.pool.Close() }
 
 // States of the SQL standard and PostgreSQL's own.
 const (
-	uniqueViolation = "23505"
-	duplicateTable  = "42P07"
-	undefinedTable  = "42P01"
-	diskFull        = "53100"
-	outOfMemory     = "53200"
-	wrongPassword   = "28P01"
-	notAuthorized   = "28000"
-	noSuchDatabase  = "3D000"
+	undefinedTable = "42P01"
+	diskFull       = "53100"
+	outOfMemory    = "53200"
+	wrongPassword  = "28P01"
+	notAuthorized  = "28000"
+	noSuchDatabase = "3D000"
 )
 
 func sqlState(err error) string {

@@ -72,9 +72,10 @@ func (s s3Store) Put(ctx context.Context, collection, id string, value []byte) e
 	defer cancel()
 	err := s.put(ctx, collection, id, value)
 	if minio.ToErrorResponse(err).Code == "NoSuchBucket" {
-		err = s.c.MakeBucket(ctx, collection, minio.MakeBucketOptions{Region: "us-east-1"})
-		if code := minio.ToErrorResponse(err).Code; err == nil || code == "BucketAlreadyOwnedByYou" || code == "BucketAlreadyExists" {
-			err = s.put(ctx, collection, id, value)
+		// As for a table of PostgreSQL: another may make it at once.
+		made := s.c.MakeBucket(ctx, collection, minio.MakeBucketOptions{Region: "us-east-1"})
+		if err = s.put(ctx, collection, id, value); made != nil && minio.ToErrorResponse(err).Code == "NoSuchBucket" {
+			err = made
 		}
 	}
 	return s3Words(err)
