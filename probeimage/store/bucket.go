@@ -26,6 +26,9 @@ func bucket(ctx context.Context, s settings) error {
 	_, err := start.Fn(ctx, rc.Params{
 		"type": "s3", "fs": s.data, "addr": []string{fmt.Sprintf("127.0.0.1:%d", cmp.Or(s.port, 9000))},
 		"auth_key": []string{s.user + "," + s.password},
+		// Its cache of folders is for remotes that answer slowly. Where several
+		// make a bucket at once, it would lose sight of what one of them puts there.
+		"dir_cache_time": "0s",
 	})
 	if err != nil {
 		return fmt.Errorf("the bucket: %w", err)
