@@ -32,16 +32,16 @@ const (
 // target of a step that does not name it, and keeps its data in a volume of
 // its own.
 type Service struct {
-	Pos     Position
-	Name    string
-	Kind    ServiceKind
-	Image   string // an image of a store people run: postgres:17; "" for the lab's own
-	Address string // the environment variable with the URL of one that is up somewhere
+	Pos        Position
+	Name       string
+	Kind       ServiceKind
+	Image      string // an image of a store people run: postgres:17; "" for the lab's own
+	AddressEnv string // the environment variable with the URL of one that is up somewhere
+	Volume     string // the named volume it keeps its data in; "" for its writable layer
+	Limit      int    // bytes the lab's own database may keep; 0 for no limit
+	Number     int    // from 0: its place among the scenario's services
 
-	addressKind ServiceKind // what is found there
-	Volume      string      // the named volume it keeps its data in; "" for its writable layer
-	Limit       int         // bytes the lab's own database may keep; 0 for no limit
-	Number      int         // from 0: its place among the scenario's services
+	addressKind ServiceKind // what AddressEnv is the address of
 }
 
 // ServiceData is where a service's volume is mounted in it.
@@ -108,7 +108,7 @@ func addressField(name string, kind ServiceKind, doc string) field[Service] {
 		if !ok {
 			return
 		}
-		s.Address, s.addressKind = variable[1:], kind
+		s.AddressEnv, s.addressKind = variable[1:], kind
 	}}
 }
 
@@ -134,9 +134,9 @@ func servicesField() field[draft] {
 					readMap(d, e.value, "service "+strconv.Quote(name), serviceFields(), &svc)
 				}
 				switch {
-				case svc.Address != "" && svc.Image != "":
+				case svc.AddressEnv != "" && svc.Image != "":
 					d.fault(e.key, "leave one of them out", "service %q has an address and an image", name)
-				case svc.Address != "" && svc.Kind != "" && svc.Kind != svc.addressKind:
+				case svc.AddressEnv != "" && svc.Kind != "" && svc.Kind != svc.addressKind:
 					d.fault(e.key, "write kind: "+string(svc.addressKind), "service %q is a %s, and its address is that of a %s", name, svc.Kind, svc.addressKind)
 				}
 				if svc.Volume == "none" {

@@ -46,9 +46,9 @@ func (s postgresStore) Put(ctx context.Context, collection, id string, value []b
 	// Of those that make it at once, one is told that it is there already, in
 	// one of several ways: IF NOT EXISTS looks before it makes. What counts is
 	// whether it is there then.
-	_, made := s.pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+table(collection)+" (id text PRIMARY KEY, value bytea NOT NULL)")
-	if _, err = s.pool.Exec(ctx, put, id, value); made != nil && sqlState(err) == undefinedTable {
-		err = made
+	_, makeErr := s.pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+table(collection)+" (id text PRIMARY KEY, value bytea NOT NULL)")
+	if _, err = s.pool.Exec(ctx, put, id, value); makeErr != nil && sqlState(err) == undefinedTable {
+		err = makeErr
 	}
 	return postgresWords(err)
 }

@@ -73,9 +73,9 @@ func (s s3Store) Put(ctx context.Context, collection, id string, value []byte) e
 	err := s.put(ctx, collection, id, value)
 	if minio.ToErrorResponse(err).Code == "NoSuchBucket" {
 		// As for a table of PostgreSQL: another may make it at once.
-		made := s.c.MakeBucket(ctx, collection, minio.MakeBucketOptions{Region: "us-east-1"})
-		if err = s.put(ctx, collection, id, value); made != nil && minio.ToErrorResponse(err).Code == "NoSuchBucket" {
-			err = made
+		makeErr := s.c.MakeBucket(ctx, collection, minio.MakeBucketOptions{Region: "us-east-1"})
+		if err = s.put(ctx, collection, id, value); makeErr != nil && minio.ToErrorResponse(err).Code == "NoSuchBucket" {
+			err = makeErr
 		}
 	}
 	return s3Words(err)

@@ -494,9 +494,8 @@ func TestCleanReachesStores(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte("write, rm,"), []byte("write, wait: 60s, rm,"), 1), 0o644))
 			state := testState(t)
-			env := []string{"LAB_STORES=" + testStores(t)}
 			run := labCommand(t, state, append(append([]string{"run"}, testEngine(t)...), "--service", "store="+address, file)...)
-			run.Env = append(run.Env, env...)
+			run.Env = append(run.Env, "LAB_STORES="+testStores(t))
 			require.NoError(t, run.Start())
 			defer func() { _ = run.Process.Kill() }()
 			var id, collection string

@@ -28,7 +28,6 @@ const ProbePath = "/.persistencelab-probe"
 type Engine interface {
 	engine.Engine
 	engine.Auditor
-	engine.Executor
 }
 
 // Env is what a drill needs of the world beside an engine.

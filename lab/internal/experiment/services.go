@@ -126,7 +126,7 @@ func (p *Plan) services(o PlanOptions) error {
 		if err != nil {
 			e := &StoreError{Scenario: p.Scenario.Name, Service: svc.Name, Kind: svc.Kind, Err: err}
 			if o.Stores.Instead[svc.Name] == "" {
-				e.Variable = svc.Address
+				e.Variable = svc.AddressEnv
 			}
 			return e
 		}
@@ -145,14 +145,14 @@ func (p *Plan) backing(svc scenarios.Service, o PlanOptions) (*backing, error) {
 	b := &backing{service: svc}
 	instead := o.Stores.Instead[svc.Name]
 	b.asked = instead != ""
-	if instead == "" && svc.Address != "" {
-		if instead = o.Stores.Getenv(svc.Address); instead == "" {
+	if instead == "" && svc.AddressEnv != "" {
+		if instead = o.Stores.Getenv(svc.AddressEnv); instead == "" {
 			b.foreign = true
-			p.missing = &engine.UnsupportedError{What: "service " + svc.Name, Needs: "its address: export " + svc.Address + "=" + AddressExample(svc.Kind)}
+			p.missing = &engine.UnsupportedError{What: "service " + svc.Name, Needs: "its address: export " + svc.AddressEnv + "=" + AddressExample(svc.Kind)}
 			return b, nil
 		}
 		if !strings.Contains(instead, "://") {
-			return nil, fmt.Errorf("%s holds no address", svc.Address)
+			return nil, fmt.Errorf("%s holds no address", svc.AddressEnv)
 		}
 	}
 	if strings.Contains(instead, "://") {

@@ -149,16 +149,15 @@ func (t *Table) drawCell(out io.Writer, c *Cell, x, y, w, h float64) {
 func drawDifference(out io.Writer, here, there Outcome, x, y, w, h float64) {
 	size := min(h*0.72, w*0.42)
 	fmt.Fprintf(out, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="#fff"/>`, x+w*0.54, y, w*0.46, h)
-	for i, o := range []Outcome{here, there} {
-		letter, ink, weight := paints[o].letter, paints[here].ink, "bold"
-		if letter == "" {
-			letter = o.mark(false)
+	letter := func(at float64, o Outcome, weight, ink string) {
+		l := paints[o].letter
+		if l == "" {
+			l = o.mark(false)
 		}
-		if i == 1 {
-			ink, weight = "#000", "normal"
-		}
-		fmt.Fprintf(out, `<text x="%.2f" y="%.2f" font-size="%.2f" font-weight="%s" text-anchor="middle" fill="%s">%s</text>`, x+w*(0.31+0.43*float64(i)), y+h/2+size*0.36, size, weight, ink, html.EscapeString(letter))
+		fmt.Fprintf(out, `<text x="%.2f" y="%.2f" font-size="%.2f" font-weight="%s" text-anchor="middle" fill="%s">%s</text>`, x+w*at, y+h/2+size*0.36, size, weight, ink, html.EscapeString(l))
 	}
+	letter(0.31, here, "bold", paints[here].ink)
+	letter(0.74, there, "normal", "#000")
 	fmt.Fprintf(out, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="none" stroke="#000" stroke-width="0.4"/>`, x+0.2, y+0.2, w-0.4, h-0.4)
 }
 
